@@ -1,0 +1,1 @@
+"""From a program to facts: capture, formats, measures, replay, trial, statistics."""

@@ -1,0 +1,1 @@
+"""What lives in the user's own process: standard library until the script itself imports torch."""

@@ -1,0 +1,192 @@
+"""The kinds of file that can be dropped into a folder: a rule, a fix, a report, a trace format.
+
+Each file of `rules/`, `fixes/`, `reports/` and `analyzer/formats/` ends in one constant of its kind, and `plugins.find`
+finds it. The user's process loads this module too, so it imports the standard library alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from profiler_doctor.analyzer.model import Clock, Diagnosis, Where
+
+if TYPE_CHECKING:
+    from profiler_doctor.analyzer.trace import Trace
+
+
+class Has(StrEnum):
+    """What a trace can hold, and a rule can need. The value ends the sentence "the trace has no …"."""
+
+    STEPS = "marked steps"
+    OPS = "CPU ops"
+    KERNELS = "GPU kernels"
+    LAUNCHES = "launches linked to GPU work"
+    SHAPES = "input shapes"
+    STRIDES = "input strides"
+    STACKS = "Python stacks"
+    MEMORY = "memory events"
+    COLLECTIVES = "collectives"
+    CAPTURE = "facts that only our own capture records"
+    CPU_ONLY = "run that kept to the CPU"
+
+
+@dataclass(frozen=True)
+class Threshold:
+    """A number that a rule judges by. Settable in `[tool.profiler-doctor.rules.CODE]`."""
+
+    value: float
+    unit: str
+    reason: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Edit:
+    """What a cure would change in the recorded window, for the replay to work out what that is worth.
+
+    Rows are event rows of the trace. Edits of several findings are merged and replayed together, so that time which two
+    findings claim is counted once.
+    """
+
+    keep: Mapping[int, float] = field(default_factory=dict)
+    """Event row (kernel, copy or host op) → share of its own duration that stays; 0 drops it."""
+    free: tuple[int, ...] = ()
+    """Blocking calls that would return at once."""
+    no_launch_gaps: bool = False
+    """As if the step were one graph: no host time between launches."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sighting:
+    """What a rule's `find` yields: a finding before its stake is known.
+
+    `message` is one plain sentence with the number that matters. `edit` None: only a trial can tell what it is worth.
+    `basis` may say more about how the edit was found; the engine adds how the replay was done.
+    """
+
+    message: str
+    where: Where = Where()
+    evidence: Mapping[str, object] = field(default_factory=dict)
+    intervals_ns: tuple[tuple[int, int], ...] = ()
+    edit: Edit | None = None
+    basis: str = ""
+
+
+Limits = Mapping[str, float]
+"""Threshold name → value in force, after the user's overrides."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rule:
+    """One illness: when it is there, and how it is told. `doc` is the file's docstring, with the fixed headings."""
+
+    code: str
+    name: str
+    doc: str
+    find: Callable[[Trace, Limits], Iterable[Sighting]]
+    needs: tuple[Has, ...] = ()
+    thresholds: Mapping[str, Threshold] = field(default_factory=dict)
+    vetoes: tuple[str, ...] = ()
+    """Codes or families (`LCH`) that must not be believed when this one fires. Only health rules (MSR) veto."""
+
+    @property
+    def health(self) -> bool:
+        """Whether it speaks of the measurement and not of the program."""
+        return self.code.startswith("MSR")
+
+    @property
+    def title(self) -> str:
+        """The first line of the docs."""
+        return self.doc.strip().splitlines()[0]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Machine:
+    """Where a fix would run: what `Fix.applies` may ask. Filled from the environment and the capture's facts."""
+
+    device: Literal["cpu", "cuda", "xpu", "none"]
+    torch: str | None
+    cpu_flags: frozenset[str]
+    cpus: int
+    """CPUs that this process may use: affinity and cgroup quota together."""
+    threads: int | None
+    """Intra-op threads during the step."""
+    has_root: bool
+    """Whether an outermost module call was seen."""
+    training: bool
+    """Whether a backward pass or an optimizer step was seen."""
+    input_ranks: frozenset[int] = frozenset()
+    """Numbers of dimensions of the root's floating-point tensor inputs."""
+    compiled: bool = False
+    """Whether the script compiles or scripts its model already."""
+
+
+@dataclass(frozen=True)
+class Root:
+    """The user's outermost module at its first call after warm-up, as a fix sees it in the child process."""
+
+    module: Any
+    """torch.nn.Module"""
+    args: tuple[Any, ...]
+    kwargs: Mapping[str, Any]
+    call: Callable[..., Any]
+    """The module's own untreated call; a treated call may use it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fix:
+    """One cure. `treat` works on a root module; `set_up` on the whole process, before the script's first line.
+
+    Both are context managers that put everything back when they close. `treat` yields the callable that stands in for
+    the root's call from then on. `environment` is set before the child starts. At least one of the three is given.
+    """
+
+    name: str
+    doc: str
+    cures: tuple[str, ...]
+    snippet: str
+    changes_numbers: str
+    """How outputs may differ, in words; empty: not at all."""
+    rank: int
+    """Cheapest first: 0 a flag, 5 a copy of the weights, 9 a compiler."""
+    clock: Clock = "cpu"
+    """What decides on a CPU: `wall` where the fix changes parallelism."""
+    tolerance: float | None = None
+    """Relative L2 that the fix is allowed beyond the dtype's own; None: the dtype's own."""
+    applies: Callable[[Machine], str | None] = lambda machine: None
+    """None, or why it cannot be tried here."""
+    environment: Callable[[Machine], Mapping[str, str]] = lambda machine: {}
+    set_up: Callable[[Machine], AbstractContextManager[None]] | None = None
+    treat: Callable[[Root], AbstractContextManager[Callable[..., Any]]] | None = None
+    hidden: bool = False
+    """Not offered and not listed; for tests and the placebo."""
+
+    @property
+    def title(self) -> str:
+        """The first line of the docs."""
+        return self.doc.strip().splitlines()[0]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Report:
+    """One way of showing a diagnosis. `render` is pure: document (and the trace file, if it needs it) in, bytes out."""
+
+    name: str
+    """What `--format` calls it."""
+    filename: str | None
+    """Its file in the output folder; None: only for standard output."""
+    render: Callable[[Diagnosis, Path | None], bytes]
+    needs_trace: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Format:
+    """One kind of trace file. `knows` looks at the first bytes (decompressed) and the path, never at the name alone."""
+
+    name: str
+    knows: Callable[[bytes, Path], bool]
+    read: Callable[[Path], Trace]

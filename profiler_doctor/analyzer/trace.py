@@ -1,0 +1,188 @@
+"""A trace in columns: integer nanoseconds, names as codes, arguments only where an event has them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import wraps
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from profiler_doctor.analyzer.facts import Facts
+from profiler_doctor.analyzer.kinds import Has
+from profiler_doctor.analyzer.model import HealthNote
+
+Ints = npt.NDArray[np.int64]
+Codes = npt.NDArray[np.int32]
+Bools = npt.NDArray[np.bool_]
+R = TypeVar("R")
+
+NO_DURATION = -1
+"""The `dur_ns` of an event that has none (instants, flows, metadata)."""
+GPU_WORK = ("kernel", "gpu_memcpy", "gpu_memset")
+"""Categories of work on a device."""
+HOST_CALLS = ("cuda_runtime", "cuda_driver", "xpu_runtime", "xpu_driver", "mtia_runtime", "privateuse1_runtime")
+"""Categories of calls from the host into a device's runtime or driver (ROCm's are `cuda_runtime`)."""
+
+
+@dataclass(frozen=True, eq=False)
+class Column:
+    """One argument of the events that have it. `rows` ascend; `values` are numbers, or codes into `table` (raw text)."""
+
+    rows: Ints
+    values: npt.NDArray[Any]
+    table: tuple[str, ...] | None = None
+
+    def at(self, rows: npt.ArrayLike, default: int) -> Ints:
+        """The integer values (or codes) at `rows`, `default` where an event lacks the argument."""
+        wanted = np.asarray(rows, dtype=np.int64)
+        found = np.full(wanted.shape, default, dtype=np.int64)
+        if len(self.rows):
+            place = np.minimum(np.searchsorted(self.rows, wanted), len(self.rows) - 1)
+            hit = self.rows[place] == wanted
+            found[hit] = self.values[place[hit]]
+        return found
+
+    def text_at(self, row: int) -> str | None:
+        """The text at one row, None where the event lacks it. JSON values other than strings stay JSON text."""
+        place = int(np.searchsorted(self.rows, row))
+        if place == len(self.rows) or self.rows[place] != row:
+            return None
+        value = self.values[place]
+        return str(value) if self.table is None else self.table[int(value)]
+
+
+EMPTY_COLUMN = Column(np.empty(0, np.int64), np.empty(0, np.int64), None)
+EMPTY_TEXT = Column(np.empty(0, np.int64), np.empty(0, np.int32), ())
+
+
+@dataclass(frozen=True, eq=False)
+class Events:
+    """All events of a trace in file order; an event's place in it is its `row` everywhere in the program.
+
+    Codes point into the tables of the same name. `category` is in today's kineto terms whatever the file's age.
+    """
+
+    phase: npt.NDArray[np.uint8]
+    """ord() of the chrome phase: X, i, M, s, f, C, …; 0 where the event has none."""
+    category: Codes
+    name: Codes
+    thread: Codes
+    start_ns: Ints
+    """As the file has it, in ns; `Trace.base_ns` more is wall-clock time. 0 for events without a time."""
+    dur_ns: Ints
+    """NO_DURATION where the event has none."""
+    categories: tuple[str, ...]
+    names: tuple[str, ...]
+    threads: tuple[tuple[int | str, int | str], ...]
+    """(pid, tid) as in the file, int or str."""
+    arguments: Mapping[str, Column] = field(default_factory=dict)
+    """Argument name in today's kineto terms ("External id", "correlation", "Input Dims", …) → its column."""
+
+    def __len__(self) -> int:
+        return len(self.start_ns)
+
+    @property
+    def end_ns(self) -> Ints:
+        """Start plus duration; the start itself where there is no duration."""
+        return self.start_ns + np.maximum(self.dur_ns, 0)
+
+    def name_of(self, row: int) -> str:
+        """The name of one event."""
+        return self.names[self.name[row]]
+
+    def category_of(self, row: int) -> str:
+        """The category of one event, "" where it has none."""
+        return self.categories[self.category[row]]
+
+    def names_at(self, rows: npt.ArrayLike) -> list[str]:
+        """The names of many events."""
+        return [self.names[code] for code in self.name[np.asarray(rows, dtype=np.int64)]]
+
+    def matching_names(self, test: Callable[[str], object]) -> Bools:
+        """For every code of the name table, whether `test` holds; index it with `name` codes."""
+        return np.fromiter((bool(test(name)) for name in self.names), dtype=np.bool_, count=len(self.names))
+
+    def column(self, argument: str) -> Column:
+        """The numeric column of an argument; empty where no event has it."""
+        return self.arguments.get(argument, EMPTY_COLUMN)
+
+    def text(self, argument: str) -> Column:
+        """The text column of an argument; empty where no event has it."""
+        return self.arguments.get(argument, EMPTY_TEXT)
+
+
+@dataclass(frozen=True)
+class Device:
+    """One entry of the trace's device properties."""
+
+    id: int
+    name: str
+    compute_capability: tuple[int, int] | None = None
+    multiprocessors: int | None = None
+    memory_bytes: int | None = None
+    vendor: str = ""
+    """`nvidia`, `amd`, `intel`, "" unknown."""
+
+
+@dataclass(frozen=True, eq=False)
+class Trace:
+    """One recorded run of one process. Reading is done; nothing here changes any more."""
+
+    events: Events
+    source: str
+    """Path of the file, or "<memory>"."""
+    format: str
+    producer: str = ""
+    """A guess in words: "looks like PyTorch 2.4-2.7"; never a version as fact."""
+    base_ns: int = 0
+    devices: tuple[Device, ...] = ()
+    metadata: Mapping[str, object] = field(default_factory=dict)
+    """Everything at the top level of the file beside the events."""
+    health: tuple[HealthNote, ...] = ()
+    has: frozenset[Has] = frozenset()
+    rank: int | None = None
+    facts: Facts | None = None
+    stacks: Trace | None = None
+    """A second, short recording of the same program with Python stacks; its times are not to be believed."""
+    cache: dict[object, object] = field(default_factory=dict, repr=False)
+    """Results of measures, by measure and arguments; see `measure`."""
+
+    def rows(self, *categories: str) -> Ints:
+        """Rows of complete events (phase X) of the given categories, in file order."""
+        key = ("rows", categories)
+        if key not in self.cache:
+            codes = [code for code, name in enumerate(self.events.categories) if name in categories]
+            chosen = np.isin(self.events.category, codes) & (self.events.phase == ord("X"))
+            self.cache[key] = np.flatnonzero(chosen)
+        return self.cache[key]  # type: ignore[return-value]  # the cache holds what this method put there
+
+    def rows_named(self, test: Callable[[str], object], among: Iterable[str]) -> Ints:
+        """Rows of complete events of the categories `among` whose name passes `test`."""
+        rows = self.rows(*among)
+        return rows[self.events.matching_names(test)[self.events.name[rows]]]
+
+
+def measure(function: Callable[..., R]) -> Callable[..., R]:
+    """Remember a measure's result on its trace: every rule may ask for it, it is worked out once.
+
+    The first argument is the trace; the others must be hashable. Results are shared, so nobody may change them.
+    """
+
+    @wraps(function)
+    def remembered(trace: Trace, *arguments: object) -> R:
+        key = (function.__module__, function.__qualname__, arguments)
+        if key not in trace.cache:
+            trace.cache[key] = function(trace, *arguments)
+        return trace.cache[key]  # type: ignore[return-value]  # as above
+
+    return remembered
+
+
+def interned(values: Sequence[str]) -> tuple[Codes, tuple[str, ...]]:
+    """Codes and the table of distinct values, in order of first appearance."""
+    table: dict[str, int] = {}
+    codes = np.fromiter((table.setdefault(value, len(table)) for value in values), dtype=np.int32, count=len(values))
+    return codes, tuple(table)

@@ -1,0 +1,1 @@
+"""What we know about cures: one file a fix."""

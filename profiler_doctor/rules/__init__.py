@@ -1,0 +1,1 @@
+"""What we know about illness: one file a rule."""

@@ -1,0 +1,1 @@
+"""What the user says: one file a verb, each the story of that verb."""

@@ -1,0 +1,23 @@
+"""What every test may ask for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+SHARED = ROOT.parent / "shared"
+
+
+@pytest.fixture
+def shared() -> Path:
+    """The folder of real traces and cases beside the project; the test skips where it is absent."""
+    if not SHARED.is_dir():
+        pytest.skip("../shared is not here")
+    return SHARED
+
+
+@pytest.fixture
+def samples() -> Path:
+    return ROOT / "samples"
