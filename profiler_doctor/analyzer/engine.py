@@ -1,3 +1,148 @@
-"""Ask every rule about a trace: measurement first, then the program; nothing is believed twice."""
+"""Ask every rule about a trace: the measurement first, then the program; what time is at stake is worked out here."""
 
 from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from profiler_doctor.analyzer.kinds import Edit, Has, Rule, Sighting
+from profiler_doctor.analyzer.model import HIDDEN_BELOW_SHARE, Finding, HealthNote, RuleOutcome, Stake
+from profiler_doctor.analyzer.plugins import Broken, Found
+from profiler_doctor.analyzer.replay import stake_of
+from profiler_doctor.analyzer.trace import Trace
+
+EVERY_INTERVAL = 200
+"""A finding carries at most this many places to look at; more would swell the document and show no more."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Selection:
+    """Which rules to ask, and by which limits. Words are codes (SYN001), families (SYN) or names (scalar-read)."""
+
+    select: tuple[str, ...] = ()
+    ignore: tuple[str, ...] = ()
+    limits: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    """Code → threshold name → value, where the user has set one."""
+
+    def asks(self, rule: Rule) -> bool:
+        """Whether this rule is asked at all. Health rules always are: nothing may be believed without them."""
+        chosen = not self.select or _named(rule, self.select)
+        return rule.health or (chosen and not _named(rule, self.ignore))
+
+    def limits_of(self, rule: Rule) -> dict[str, float]:
+        """The thresholds in force for one rule."""
+        defaults = {name: threshold.value for name, threshold in rule.thresholds.items()}
+        return defaults | dict(self.limits.get(rule.code, {}))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Examination:
+    """What the rules said of one trace."""
+
+    outcomes: tuple[RuleOutcome, ...]
+    health: tuple[HealthNote, ...]
+    joint: Stake
+
+
+@dataclass(frozen=True)
+class _Told:
+    """One rule's answer with the edits behind its findings, before the joint replay."""
+
+    outcome: RuleOutcome
+    sightings: tuple[Sighting, ...] = ()
+    edits: tuple[Edit, ...] = ()
+
+
+def examine(trace: Trace, rules: Found[Rule], selection: Selection | None = None) -> Examination:
+    """Every rule's outcome, the health notes, and the joint stake of all findings that matter (one replay, no sum).
+
+    A health rule that fires becomes a note, is no outcome, and what it vetoes is skipped with its sentence as reason.
+    """
+    selection = selection or Selection()
+    in_order = sorted(rules.items, key=lambda rule: rule.code)
+    health = [_ask(rule, trace, selection, {}) for rule in in_order if rule.health]
+    fired = {rule: told for rule, told in zip((r for r in in_order if r.health), health, strict=True) if told.sightings}
+    vetoes = {veto: told.outcome for rule, told in fired.items() for veto in rule.vetoes}
+    asked = [_ask(rule, trace, selection, vetoes) for rule in in_order if not rule.health]
+    quiet = [told.outcome for told in health if not told.sightings]
+    edits = [edit for told in asked for edit in told.edits]
+    return Examination(
+        outcomes=(*(told.outcome for told in asked), *quiet, *(_broken(file) for file in rules.broken)),
+        health=(*trace.health, *(note for told in fired.values() for note in _notes(told))),
+        joint=stake_of(trace, edits) if edits else Stake(ns_per_step=0, share=0.0, basis="no finding has an estimate"),
+    )
+
+
+def _ask(rule: Rule, trace: Trace, selection: Selection, vetoes: Mapping[str, RuleOutcome]) -> _Told:
+    skipped = _reason_to_skip(rule, trace.has, selection, vetoes)
+    if skipped:
+        return _Told(RuleOutcome(code=rule.code, name=rule.name, status="skipped", reason=skipped))
+    try:
+        sightings = tuple(rule.find(trace, selection.limits_of(rule)))
+        findings = () if rule.health else tuple(_finding(trace, sighting) for sighting in sightings)
+    except Exception as error:  # one rule's bug must not cost the user the other rules' answers
+        reason = f"{type(error).__name__}: {error}"
+        return _Told(RuleOutcome(code=rule.code, name=rule.name, status="crashed", reason=reason))
+    return _told(rule, sightings, findings)
+
+
+def _told(rule: Rule, sightings: tuple[Sighting, ...], findings: tuple[Finding, ...]) -> _Told:
+    if rule.health:
+        status = RuleOutcome(code=rule.code, name=rule.name, status="found" if sightings else "clean")
+        return _Told(replace(status, reason=" ".join(sighting.message for sighting in sightings)), sightings)
+    edits = tuple(
+        sighting.edit
+        for sighting, finding in zip(sightings, findings, strict=True)
+        if sighting.edit and matters(finding) and finding.stake.share is not None
+    )
+    by_stake = tuple(sorted(findings, key=lambda finding: -(finding.stake.share or 0.0)))
+    found = any(matters(finding) for finding in findings)
+    small = f"seen, but under {HIDDEN_BELOW_SHARE:.0%} of the step" if findings and not found else ""
+    status = RuleOutcome(code=rule.code, name=rule.name, status="found" if found else "clean", reason=small)
+    return _Told(replace(status, findings=by_stake), sightings, edits)
+
+
+def matters(finding: Finding) -> bool:
+    """Whether a finding is worth a reader's time: at least 1 % of the step at stake, or a stake only a trial can tell."""
+    return finding.stake.share is None or finding.stake.share >= HIDDEN_BELOW_SHARE
+
+
+def _reason_to_skip(
+    rule: Rule, has: frozenset[Has], selection: Selection, vetoes: Mapping[str, RuleOutcome]
+) -> str | None:
+    if not selection.asks(rule):
+        return "not selected"
+    missing = [need for need in rule.needs if need not in has]
+    if missing:
+        return "the trace has no " + " and no ".join(missing)
+    veto = vetoes.get(rule.code) or vetoes.get(_family(rule))
+    return f"not to be believed here ({veto.code}): {veto.reason}" if veto else None
+
+
+def _finding(trace: Trace, sighting: Sighting) -> Finding:
+    stake = stake_of(trace, [sighting.edit]) if sighting.edit else Stake()
+    if sighting.edit and sighting.basis:
+        stake = replace(stake, basis=f"{stake.basis}; {sighting.basis}")
+    evidence = dict(sighting.evidence)
+    if sighting.intervals_ns:
+        evidence["intervals_ns"] = [list(interval) for interval in sighting.intervals_ns[:EVERY_INTERVAL]]
+    return Finding(message=sighting.message, stake=stake, where=sighting.where, evidence=evidence)
+
+
+def _notes(told: _Told) -> Iterable[HealthNote]:
+    for sighting in told.sightings:
+        events = sighting.evidence.get("events", 0)
+        count = events if isinstance(events, int) else 0
+        yield HealthNote(code=told.outcome.code, message=sighting.message, events=count)
+
+
+def _broken(file: Broken) -> RuleOutcome:
+    return RuleOutcome(code=file.module, name=file.module.rpartition(".")[2], status="crashed", reason=file.error)
+
+
+def _family(rule: Rule) -> str:
+    return rule.code.rstrip("0123456789")
+
+
+def _named(rule: Rule, words: Iterable[str]) -> bool:
+    return any(word in (rule.code, _family(rule), rule.name, "all") for word in words)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import wraps
 from typing import Any, TypeVar
 
@@ -91,11 +91,11 @@ class Events:
 
     def name_of(self, row: int) -> str:
         """The name of one event."""
-        return self.names[self.name[row]]
+        return self.names[int(self.name[row])]
 
     def category_of(self, row: int) -> str:
         """The category of one event, "" where it has none."""
-        return self.categories[self.category[row]]
+        return self.categories[int(self.category[row])]
 
     def names_at(self, rows: npt.ArrayLike) -> list[str]:
         """The names of many events."""
@@ -150,6 +150,11 @@ class Trace:
     cache: dict[object, object] = field(default_factory=dict, repr=False)
     """Results of measures, by measure and arguments; see `measure`."""
 
+    def with_capture(self, facts: Facts | None, stacks: Trace | None) -> Trace:
+        """The same trace, joined with what our capture recorded beside it. Nothing measured before is carried over."""
+        has = self.has | ({Has.CAPTURE} if facts else frozenset()) | ({Has.STACKS} if stacks else frozenset())
+        return replace(self, facts=facts, stacks=stacks, has=has, cache={})
+
     def rows(self, *categories: str) -> Ints:
         """Rows of complete events (phase X) of the given categories, in file order."""
         key = ("rows", categories)
@@ -186,3 +191,20 @@ def interned(values: Sequence[str]) -> tuple[Codes, tuple[str, ...]]:
     table: dict[str, int] = {}
     codes = np.fromiter((table.setdefault(value, len(table)) for value in values), dtype=np.int32, count=len(values))
     return codes, tuple(table)
+
+
+def empty_trace(source: str) -> Trace:
+    """A trace that holds nothing: what there is when a run could not be recorded. Every rule that needs events skips."""
+    no_ints, no_codes = np.empty(0, np.int64), np.empty(0, np.int32)
+    events = Events(
+        phase=np.empty(0, np.uint8),
+        category=no_codes,
+        name=no_codes,
+        thread=no_codes,
+        start_ns=no_ints,
+        dur_ns=no_ints,
+        categories=(),
+        names=(),
+        threads=(),
+    )
+    return Trace(events=events, source=source, format="none")

@@ -1,0 +1,62 @@
+"""Put the one document together: what was recorded, what the rules said, what the trials showed, and the verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from profiler_doctor.analyzer.engine import Examination
+from profiler_doctor.analyzer.facts import Facts
+from profiler_doctor.analyzer.measures.totals import tables, totals
+from profiler_doctor.analyzer.model import Capture, Diagnosis, HealthNote, StepTime, Totals, Trial
+from profiler_doctor.analyzer.trace import Trace
+from profiler_doctor.analyzer.verdict import verdict
+
+TOP_ROWS = 20
+"""Rows of each table in the document; `profiler-doctor table` prints all."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Subject:
+    """What is diagnosed and how it was asked for."""
+
+    name: str
+    command: tuple[str, ...]
+    environment: Mapping[str, object] = field(default_factory=dict)
+    capture: Capture | None = None
+    health: tuple[HealthNote, ...] = ()
+    """Notes that the capture itself has to make."""
+    top: int = TOP_ROWS
+
+
+def diagnosis(subject: Subject, trace: Trace, examination: Examination, trials: tuple[Trial, ...] = ()) -> Diagnosis:
+    """The document of one examined trace and the trials that followed. Its exit code is 0: asking for more is the verb's."""
+    whole = measured(totals(trace), trace.facts)
+    return Diagnosis(
+        subject=subject.name,
+        command=subject.command,
+        environment=subject.environment,
+        health=(*subject.health, *examination.health),
+        totals=whole,
+        tables=tables(trace, subject.top),
+        outcomes=examination.outcomes,
+        joint_stake=examination.joint,
+        trials=trials,
+        verdict=verdict(whole, examination, trials),
+        capture=subject.capture,
+    )
+
+
+def measured(recorded: Totals, facts: Facts | None) -> Totals:
+    """The totals with the step's time as measured without the profiler, where that was done."""
+    if facts is None or not facts.step_ns:
+        return recorded
+    return replace(recorded, step_ns=step_time(facts.step_ns))
+
+
+def step_time(step_ns: tuple[int, ...]) -> StepTime:
+    """Median and quartiles of un-profiled steps, each an observed value (no interpolation: nothing is rounded)."""
+    low, median, high = (int(value) for value in np.percentile(step_ns, (25, 50, 75), method="nearest"))
+    return StepTime(median=median, low=low, high=high, basis=f"{len(step_ns)} steps timed without the profiler")

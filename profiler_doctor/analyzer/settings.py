@@ -1,0 +1,73 @@
+"""What a project has written into the `[tool.profiler-doctor]` table of its pyproject.toml."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from profiler_doctor.analyzer.errors import UserError
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """`select`, `ignore` (codes, families, names) and `rules.CODE.THRESHOLD = number`."""
+
+    select: tuple[str, ...] = ()
+    ignore: tuple[str, ...] = ()
+    limits: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+
+
+class BadSettings(UserError):
+    """The settings table holds something that we cannot use."""
+
+
+def settings(folder: Path) -> Settings:
+    """The settings of the nearest pyproject.toml at or above `folder` that has our table; none is fine.
+
+    Raises BadSettings with the file and the key for what is not usable.
+    """
+    for place in (folder, *folder.resolve().parents):
+        table = _table(place / "pyproject.toml")
+        if table is not None:
+            return _checked(table, place / "pyproject.toml")
+    return Settings()
+
+
+def _table(file: Path) -> Mapping[str, object] | None:
+    try:
+        text = file.read_text(encoding="utf-8")
+    except OSError:
+        return None
+    try:
+        tool = tomllib.loads(text).get("tool", {})
+    except tomllib.TOMLDecodeError as error:
+        raise BadSettings(f"{file} is not valid TOML: {error}. Mend it, or run from another folder.") from error
+    table = tool.get("profiler-doctor")
+    return table if isinstance(table, dict) else None
+
+
+def _checked(table: Mapping[str, object], file: Path) -> Settings:
+    rules = table.get("rules", {})
+    if not isinstance(rules, dict):
+        raise BadSettings(f"{file}: [tool.profiler-doctor.rules] must be a table of rule codes.")
+    return Settings(
+        select=_words(table.get("select", []), "select", file),
+        ignore=_words(table.get("ignore", []), "ignore", file),
+        limits={str(code): _limits(values, str(code), file) for code, values in rules.items()},
+    )
+
+
+def _words(value: object, key: str, file: Path) -> tuple[str, ...]:
+    if not isinstance(value, list) or not all(isinstance(word, str) for word in value):
+        raise BadSettings(f"{file}: tool.profiler-doctor.{key} must be a list of rule codes, families or names.")
+    return tuple(value)
+
+
+def _limits(values: object, code: str, file: Path) -> Mapping[str, float]:
+    numbers = values if isinstance(values, dict) else {}
+    for name, number in numbers.items():
+        if isinstance(number, bool) or not isinstance(number, int | float):
+            raise BadSettings(f"{file}: tool.profiler-doctor.rules.{code}.{name} must be a number, not {number!r}.")
+    return {str(name): float(number) for name, number in numbers.items()}

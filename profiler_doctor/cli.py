@@ -1,0 +1,143 @@
+"""The command line: reads the words, hands them to a verb, prints a fault as a sentence, and picks the exit code."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from profiler_doctor import __version__
+
+if TYPE_CHECKING:
+    from profiler_doctor.verbs.output import Output
+
+app = typer.Typer(
+    name="profiler-doctor",
+    help="Find out why a PyTorch model is slow, try the cures, and say which of them are true.",
+    no_args_is_help=True,
+    add_completion=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+Format = Annotated[str, typer.Option("--format", help="What goes to standard output: text, json or md.")]
+Out = Annotated[Path | None, typer.Option("--out", help="Folder for the files (default: the run's own folder).")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress on standard error.")]
+Top = Annotated[int, typer.Option("--top", min=1, help="Findings and table rows to show.")]
+Select = Annotated[list[str] | None, typer.Option("--select", help="Ask only these rules (codes, families, names).")]
+Ignore = Annotated[list[str] | None, typer.Option("--ignore", help="Do not ask these rules.")]
+FailOn = Annotated[
+    str | None, typer.Option("--fail-on", help="Exit 1 when something is found: found, low, medium or high.")
+]
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"profiler-doctor {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Say which.")] = False,
+) -> None:
+    """Options that belong to no verb."""
+
+
+@app.command()
+def run(  # noqa: PLR0913  # each parameter is an option that the user can give
+    script: Annotated[str | None, typer.Argument(help="The script, as you would give it to python.")] = None,
+    arguments: Annotated[list[str] | None, typer.Argument(help="Its own arguments, after --.")] = None,
+    module: Annotated[str | None, typer.Option("-m", help="Run a module instead, as python -m does.")] = None,
+    steps: Annotated[int, typer.Option(min=1, help="Steps to record.")] = 5,
+    step: Annotated[str | None, typer.Option(help="Name of a repeated range that marks the steps.")] = None,
+    budget: Annotated[float, typer.Option(min=1, help="Seconds for everything together.")] = 120.0,
+    timeout: Annotated[float | None, typer.Option(min=1, help="End a script that gives no sign for so long.")] = None,
+    no_verify: Annotated[bool, typer.Option("--no-verify", help="Diagnose only: run no trial.")] = False,
+    attempts: Annotated[list[str] | None, typer.Option("--try", help="Try this fix whatever was found.")] = None,
+    select: Select = None,
+    ignore: Ignore = None,
+    fail_on: FailOn = None,
+    format_: Format = "text",
+    out: Out = None,
+    top: Top = 5,
+    quiet: Quiet = False,
+) -> None:
+    """Run a script, say why it is slow, and try the cures on it.
+
+    The script runs in processes of its own, as it would without us. Trials run it again, so what it does to files,
+    databases or the network happens again too: --no-verify only diagnoses.
+    """
+    from profiler_doctor.verbs.run import RunOptions, run
+
+    words = tuple(arguments or ())
+    target = (script, words) if module is None else (None, ((script,) if script else ()) + words)
+    options = RunOptions(
+        script=target[0],
+        module=module,
+        arguments=tuple(word for word in target[1]),
+        steps=steps,
+        step_name=step,
+        budget_s=budget,
+        timeout_s=timeout,
+        verify=not no_verify,
+        attempts=tuple(attempts or ()),
+        select=tuple(select or ()),
+        ignore=tuple(ignore or ()),
+        output=_output(format_, out, top, quiet, fail_on),
+    )
+    raise typer.Exit(run(options))
+
+
+@app.command()
+def analyze(  # noqa: PLR0913  # as above
+    trace: Annotated[Path, typer.Argument(help="A trace file that somebody has captured, plain or gzip.")],
+    select: Select = None,
+    ignore: Ignore = None,
+    fail_on: FailOn = None,
+    format_: Format = "text",
+    out: Out = None,
+    top: Top = 5,
+    quiet: Quiet = False,
+) -> None:
+    """Read a trace that was captured elsewhere and say what is in it."""
+    from profiler_doctor.verbs.analyze import AnalyzeOptions, analyze
+
+    output = _output(format_, out, top, quiet, fail_on)
+    options = AnalyzeOptions(trace=trace, select=tuple(select or ()), ignore=tuple(ignore or ()), output=output)
+    raise typer.Exit(analyze(options))
+
+
+@app.command()
+def rules(format_: Format = "text") -> None:
+    """List the rules: what each looks for and what it needs."""
+    from profiler_doctor.verbs.rules import rules
+
+    raise typer.Exit(rules(format_))
+
+
+@app.command()
+def explain(code: Annotated[str, typer.Argument(help="A rule's code or name, or a fix's name.")]) -> None:
+    """Print what a rule or a fix is about: what it finds, why it costs, what to do, when not to."""
+    from profiler_doctor.verbs.explain import explain
+
+    raise typer.Exit(explain(code))
+
+
+def _output(format_: str, out: Path | None, top: int, quiet: bool, fail_on: str | None) -> Output:
+    from profiler_doctor.verbs.output import output
+
+    return output(format_=format_, out=out, top=top, quiet=quiet, fail_on=fail_on)
+
+
+def main() -> None:
+    """The console script. Faults that the user can act on are sentences on standard error; all else is our bug."""
+    from profiler_doctor.analyzer.errors import UserError
+
+    try:
+        app()
+    except UserError as error:
+        sys.stderr.write(f"profiler-doctor: {error}\n")
+        sys.exit(error.exit_code)

@@ -1,0 +1,65 @@
+"""Where a verb's answer goes: files into a folder, one format to standard output, the exit code to the shell."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from profiler_doctor.analyzer.engine import matters
+from profiler_doctor.analyzer.errors import ExitCode, UserError
+from profiler_doctor.analyzer.kinds import Report
+from profiler_doctor.analyzer.model import Diagnosis
+from profiler_doctor.analyzer.plugins import find
+from profiler_doctor.analyzer.verdict import LEVELS, level_of
+
+
+@dataclass(frozen=True, kw_only=True)
+class Output:
+    """How the user wants to be answered."""
+
+    report: Report
+    out: Path | None
+    top: int
+    quiet: bool
+    fail_on: str | None
+
+    @property
+    def for_machines(self) -> bool:
+        """Standard output must hold the document alone, so the script's own output goes to standard error."""
+        return self.report.name != "text"
+
+
+class BadOption(UserError):
+    """An option's value is none of those we know."""
+
+
+def output(*, format_: str, out: Path | None, top: int, quiet: bool, fail_on: str | None) -> Output:
+    """The checked output options. Raises BadOption with the values that exist."""
+    reports = {report.name: report for report in find("profiler_doctor.reports", Report).items}
+    if format_ not in reports:
+        raise BadOption(f"--format {format_}: there is no such report. Choose from {', '.join(sorted(reports))}.")
+    if fail_on not in (None, "found", *LEVELS):
+        raise BadOption(f"--fail-on {fail_on}: choose from found, {', '.join(LEVELS)}.")
+    return Output(report=reports[format_], out=out, top=top, quiet=quiet, fail_on=fail_on)
+
+
+def with_exit_code(diagnosis: Diagnosis, fail_on: str | None) -> Diagnosis:
+    """The document with the exit code that `--fail-on` asks for: 1 when met, else 0."""
+    code = ExitCode.FINDINGS if fail_on and _met(diagnosis, fail_on) else ExitCode.FINE
+    return replace(diagnosis, verdict=replace(diagnosis.verdict, exit_code=int(code)))
+
+
+def _met(diagnosis: Diagnosis, fail_on: str) -> bool:
+    found = [finding for outcome in diagnosis.outcomes if outcome.status == "found" for finding in outcome.findings]
+    if fail_on == "found":
+        return any(matters(finding) for finding in found)
+    wanted = LEVELS[LEVELS.index(fail_on) :]
+    return any(level_of(finding) in wanted for finding in found)
+
+
+def show(diagnosis: Diagnosis, options: Output, trace_file: Path | None) -> None:
+    """The chosen report on standard output."""
+    sys.stdout.flush()
+    sys.stdout.buffer.write(options.report.render(diagnosis, trace_file))
+    sys.stdout.buffer.flush()
