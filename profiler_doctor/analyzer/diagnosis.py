@@ -32,7 +32,7 @@ class Subject:
 
 
 def diagnosis(subject: Subject, trace: Trace, examination: Examination, trials: tuple[Trial, ...] = ()) -> Diagnosis:
-    """The document of one examined trace and the trials that followed. Its exit code is 0: asking for more is the verb's."""
+    """The document of one examined trace and the trials that followed. Exit code 0: asking for more is the verb's."""
     whole = measured(totals(trace), trace.facts)
     return Diagnosis(
         subject=subject.name,

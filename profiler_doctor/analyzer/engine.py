@@ -103,7 +103,7 @@ def _told(rule: Rule, sightings: tuple[Sighting, ...], findings: tuple[Finding, 
 
 
 def matters(finding: Finding) -> bool:
-    """Whether a finding is worth a reader's time: at least 1 % of the step at stake, or a stake only a trial can tell."""
+    """Whether a finding is worth a reader's time: at least 1 % of the step at stake, or only a trial can tell."""
     return finding.stake.share is None or finding.stake.share >= HIDDEN_BELOW_SHARE
 
 

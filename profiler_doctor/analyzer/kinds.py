@@ -157,9 +157,9 @@ class Fix:
     """What decides on a CPU: `wall` where the fix changes parallelism."""
     tolerance: float | None = None
     """Relative L2 that the fix is allowed beyond the dtype's own; None: the dtype's own."""
-    applies: Callable[[Machine], str | None] = lambda machine: None
+    applies: Callable[[Machine], str | None] = lambda _: None
     """None, or why it cannot be tried here."""
-    environment: Callable[[Machine], Mapping[str, str]] = lambda machine: {}
+    environment: Callable[[Machine], Mapping[str, str]] = lambda _: {}
     set_up: Callable[[Machine], AbstractContextManager[None]] | None = None
     treat: Callable[[Root], AbstractContextManager[Callable[..., Any]]] | None = None
     hidden: bool = False

@@ -88,7 +88,7 @@ class Step:
 
 @dataclass(frozen=True, kw_only=True)
 class StepTime:
-    """The time of one step; `low` and `high` are the quartiles. None: not measured. `basis` says how it was measured."""
+    """The time of one step; `low` and `high` are the quartiles. None: not measured. `basis` says how it was."""
 
     median: int | None = None
     low: int | None = None

@@ -29,7 +29,7 @@ HOST_CALLS = ("cuda_runtime", "cuda_driver", "xpu_runtime", "xpu_driver", "mtia_
 
 @dataclass(frozen=True, eq=False)
 class Column:
-    """One argument of the events that have it. `rows` ascend; `values` are numbers, or codes into `table` (raw text)."""
+    """One argument of the events that have it. `rows` ascend; `values` are numbers, or codes into `table` (text)."""
 
     rows: Ints
     values: npt.NDArray[Any]
@@ -194,7 +194,7 @@ def interned(values: Sequence[str]) -> tuple[Codes, tuple[str, ...]]:
 
 
 def empty_trace(source: str) -> Trace:
-    """A trace that holds nothing: what there is when a run could not be recorded. Every rule that needs events skips."""
+    """A trace that holds nothing: what there is when a run could not be recorded. Rules that need events skip."""
     no_ints, no_codes = np.empty(0, np.int64), np.empty(0, np.int32)
     events = Events(
         phase=np.empty(0, np.uint8),

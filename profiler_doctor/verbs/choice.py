@@ -22,7 +22,7 @@ def every_rule() -> Found[Rule]:
 
 
 def selection(rules: Iterable[Rule], select: tuple[str, ...], ignore: tuple[str, ...]) -> Selection:
-    """What to ask: the command line adds to the project's settings. Raises UnknownRule for a word that names nothing."""
+    """What to ask: the command line adds to the project's settings. Raises UnknownRule for any other word."""
     project = settings(Path.cwd())
     chosen = Selection(
         select=_words(select) or project.select, ignore=_words(ignore) + project.ignore, limits=project.limits

@@ -43,9 +43,4 @@ def _print(title: str, doc: str) -> None:
     from rich.console import Console
     from rich.markdown import Markdown
 
-    Console().print(Markdown(f"# {title}\n\n{_as_markdown(doc)}"))
-
-
-def _as_markdown(doc: str) -> str:
-    """Docstring headings are lines followed by a line of dashes or ending in a colon alone; Markdown knows the former."""
-    return doc.strip() + "\n"
+    Console().print(Markdown(f"# {title}\n\n{doc.strip()}\n"))
