@@ -1,0 +1,37 @@
+# Two commands do all the set-up on a fresh machine: `make demo` and `make test`.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+READY  := $(VENV)/.ready
+
+.PHONY: demo test check bench docs clean
+
+# Run the main job on a sample: ends with a verdict and the report's path.
+demo: $(READY)
+	$(BIN)/profiler-doctor run --budget 300 samples/resnet50.py
+
+# All tests. `make test FAST=1` leaves out the ones that run scripts end to end.
+test: $(READY)
+	$(BIN)/pytest -q -n 2 --dist loadgroup $(if $(FAST),-m "not slow")
+
+# What CI also asks: style, types, import contracts, generated pages up to date.
+check: $(READY)
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(READY)
+	$(BIN)/python benchmarks/analyze.py
+
+# The pages that are made from the code: the rule catalogue and the document's schema.
+docs: $(READY)
+	$(BIN)/python -m docs.generate
+
+$(READY): pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[torch,dev]'
+	touch $@
+
+clean:
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache
