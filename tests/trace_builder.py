@@ -49,7 +49,7 @@ class TraceBuilder:
         return self.event("cuda_runtime", name, start_ns, dur_ns, args=args)
 
     def gpu(self, name: str, start_ns: int, dur_ns: int, correlation: int, **args: Any) -> TraceBuilder:
-        """GPU work without its launch; category from the name (Memcpy…, Memset…, else kernel). args: device, stream, …"""
+        """GPU work without its launch; category from the name (Memcpy…, Memset…, else kernel). args: device, stream."""
         start = {"Memc": "gpu_memcpy", "Mems": "gpu_memset"}.get(name[:4], "kernel")
         where = {"device": 0, "stream": 7, "correlation": correlation, **args}
         return self.event(start, name, start_ns, dur_ns, pid=where["device"], tid=where["stream"], args=where)
