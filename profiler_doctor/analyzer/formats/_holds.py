@@ -1,0 +1,80 @@
+"""What a finished set of columns holds, and what it plainly should hold and does not."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from profiler_doctor.analyzer.kinds import Has
+from profiler_doctor.analyzer.model import HealthNote
+from profiler_doctor.analyzer.trace import GPU_WORK, HOST_CALLS, Bools, Events, Ints
+
+LAUNCHES = ("Launch", "Memcpy", "Memset")
+SHOW_A_GPU = ("cuda_sync", "cuda_event", "cuda_profiler_range", "gpu_user_annotation")
+
+
+def what_it_holds(events: Events) -> frozenset[Has]:
+    """The kinds of facts a rule can ask for, told from the columns."""
+    gpu = _complete(events, GPU_WORK)
+    ops = _complete(events, ("cpu_op",))
+    found = {
+        Has.STEPS: _any_name(events, ("user_annotation",), "ProfilerStep#"),
+        Has.OPS: bool(len(ops)),
+        Has.KERNELS: bool(len(_complete(events, ("kernel",)))),
+        Has.LAUNCHES: _linked(events, gpu),
+        Has.SHAPES: _filled(events, "Input Dims", ops),
+        Has.STRIDES: _filled(events, "Input Strides", ops),
+        Has.STACKS: bool(len(_complete(events, ("python_function",)))),
+        Has.MEMORY: bool(len(events.column("Bytes").rows)),
+        Has.COLLECTIVES: len(events.text("Collective name").rows) > 0 or _any_name(events, GPU_WORK, "nccl", "rccl"),
+        Has.CPU_ONLY: not len(gpu) and not device_was_used(events),
+    }
+    return frozenset(kind for kind, there in found.items() if there)
+
+
+def device_was_used(events: Events) -> bool:
+    """Whether host calls or driver events show that a device was there."""
+    return bool(len(_complete(events, HOST_CALLS)) or len(_complete(events, SHOW_A_GPU)))
+
+
+def missing_gpu_work(events: Events) -> tuple[HealthNote, ...]:
+    """A note where the host drove a device and nothing that the device did was recorded."""
+    calls = _complete(events, HOST_CALLS)
+    if len(_complete(events, GPU_WORK)) or not device_was_used(events) or len(_complete(events, ("mtia_ccp_events",))):
+        return ()
+    names = events.matching_names(lambda name: any(mark in name for mark in LAUNCHES))
+    launches = int(np.count_nonzero(names[events.name[calls]]))
+    said = (
+        f"The host made {len(calls)} calls to a GPU runtime ({launches} launches and copies), but no GPU activity was "
+        "recorded: nothing can be said of the GPU's busy or idle time. Check that the profiler may read the GPU's "
+        "counters (CUPTI or roctracer installed, permission given, no other profiler attached)."
+    )
+    return (HealthNote(code="GPU-NOT-RECORDED", message=said, events=len(calls)),)
+
+
+def _complete(events: Events, categories: tuple[str, ...]) -> Ints:
+    return np.flatnonzero(_of(events, categories) & (events.phase == ord("X")))
+
+
+def _of(events: Events, categories: tuple[str, ...]) -> Bools:
+    codes = [code for code, name in enumerate(events.categories) if name in categories]
+    chosen: Bools = np.isin(events.category, codes)
+    return chosen
+
+
+def _any_name(events: Events, categories: tuple[str, ...], *starts: str) -> bool:
+    names = events.matching_names(lambda name: name.startswith(starts))
+    return bool(np.any(names[events.name[_complete(events, categories)]]))
+
+
+def _filled(events: Events, argument: str, rows: Ints) -> bool:
+    column = events.text(argument)
+    filled = np.array([any(mark.isdigit() for mark in text) for text in column.table or ()], np.bool_)
+    codes = column.at(rows, -1)
+    return bool(len(filled) and np.any(filled[codes[codes >= 0]]))
+
+
+def _linked(events: Events, gpu: Ints) -> bool:
+    correlation = events.column("correlation")
+    on_gpu = correlation.at(gpu, 0)
+    on_host = correlation.at(_complete(events, HOST_CALLS), 0)
+    return bool(np.any(np.isin(on_gpu[on_gpu > 0], on_host)))

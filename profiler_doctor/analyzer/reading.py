@@ -1,0 +1,48 @@
+"""Open a trace file: find the format that knows it by its content, and read it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from profiler_doctor.analyzer import plugins
+from profiler_doctor.analyzer.errors import UnreadableTrace
+from profiler_doctor.analyzer.formats._bytes import first_bytes
+from profiler_doctor.analyzer.kinds import Format
+from profiler_doctor.analyzer.trace import Trace
+
+FORMATS = "profiler_doctor.analyzer.formats"
+
+
+def read(path: str | Path) -> Trace:
+    """The trace in a file. Raises UnreadableTrace with a sentence where there is none."""
+    file = Path(path)
+    head = _head(file)
+    for known in plugins.find(FORMATS, Format).items:
+        if known.knows(head, file):
+            return known.read(file)
+    raise UnreadableTrace(_not_a_trace(file, head))
+
+
+def _head(file: Path) -> bytes:
+    if file.is_dir():
+        raise UnreadableTrace(f"{file} is a folder; name one trace file in it.")
+    try:
+        head = first_bytes(file)
+    except OSError as error:
+        raise UnreadableTrace(f"{file} cannot be opened: {error.strerror or error}.") from error
+    if not head.strip():
+        raise UnreadableTrace(f"{file} is empty: the program was ended before its profiler wrote the trace.")
+    return head
+
+
+def _not_a_trace(file: Path, head: bytes) -> str:
+    start = head.lstrip(b"\xef\xbb\xbf \t\r\n")
+    at = len(head) - len(start)
+    kinds = {b"SQLite format 3": "an SQLite database", b"PK\x03\x04": "a zip archive", b"<": "an HTML or XML page"}
+    for mark, kind in kinds.items():
+        if start.startswith(mark):
+            return f"{file} is {kind}, not a trace that a reader here knows; export a chrome trace (JSON) instead."
+    if start[:1] in (b"{", b"["):
+        return f"{file} is JSON, but nothing in it looks like a trace: no traceEvents and no list of events from byte {at}."
+    shown = start[:12].decode("latin-1")
+    return f"{file} is not a trace: byte {at} starts {shown!r}, where a chrome trace has {{ or [."
