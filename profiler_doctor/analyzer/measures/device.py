@@ -1,0 +1,98 @@
+"""What ran on the devices, who launched it, and how long they were busy."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from profiler_doctor.analyzer.measures.host import op_of_call
+from profiler_doctor.analyzer.measures.intervals import union_ns
+from profiler_doctor.analyzer.measures.links import launch_of
+from profiler_doctor.analyzer.measures.steps import step_of
+from profiler_doctor.analyzer.trace import GPU_WORK, Ints, Trace, measure
+
+KINDS = {"kernel": "kernel", "gpu_memcpy": "memcpy", "gpu_memset": "memset"}
+
+
+@measure
+def gpu_work(trace: Trace) -> pd.DataFrame:
+    """Every kernel, copy and memset, sorted by start.
+
+    Columns: row, name, kind (kernel, memcpy, memset), device, stream, start_ns, end_ns, dur_ns, correlation (0 none),
+    launch (row of the host call, -1 unlinked), launch_start_ns (0 unlinked), op (row of the op that launched it, -1),
+    step (index by launch time, -1), bytes (-1 unknown).
+    """
+    events = trace.events
+    rows = trace.rows(*GPU_WORK)
+    rows = rows[np.argsort(events.start_ns[rows], kind="stable")]
+    launch = launch_of(trace)[rows]
+    linked = launch >= 0
+    kinds = np.array([KINDS.get(category, "") for category in events.categories] or [""], dtype=object)
+    return pd.DataFrame(
+        {
+            "row": rows,
+            "name": events.names_at(rows),
+            "kind": kinds[events.category[rows]],
+            "device": _place(trace, rows, "device", 0),
+            "stream": _place(trace, rows, "stream", 1),
+            "start_ns": events.start_ns[rows],
+            "end_ns": events.end_ns[rows],
+            "dur_ns": np.maximum(events.dur_ns[rows], 0),
+            "correlation": events.column("correlation").at(rows, 0),
+            "launch": launch,
+            "launch_start_ns": np.where(linked, events.start_ns[launch], 0) if len(rows) else launch,
+            "op": np.where(linked, op_of_call(trace)[launch], -1) if len(rows) else launch,
+            "step": step_of(trace, rows),
+            "bytes": events.column("bytes").at(rows, -1),
+        }
+    )
+
+
+@measure
+def busy(trace: Trace) -> pd.DataFrame:
+    """One row per device: device, start_ns, end_ns, span_ns, busy_ns, busy_kernels_ns, idle_ns, kernels.
+
+    `busy_ns` is the union of all its work, `busy_kernels_ns` of its kernels alone; the span runs from the first start
+    to the last end; idle is the rest of the span.
+    """
+    return _busy_by(gpu_work(trace), ["device"])
+
+
+@measure
+def busy_by_stream(trace: Trace) -> pd.DataFrame:
+    """As `busy`, one row per device and stream (columns device, stream, …)."""
+    return _busy_by(gpu_work(trace), ["device", "stream"])
+
+
+def _busy_by(work: pd.DataFrame, keys: list[str]) -> pd.DataFrame:
+    columns = [*keys, "start_ns", "end_ns", "span_ns", "busy_ns", "busy_kernels_ns", "idle_ns", "kernels"]
+    found = [(*_tuple(key), *_busy(group)) for key, group in work.groupby(keys, sort=True)]
+    return pd.DataFrame(found, columns=columns)
+
+
+def _busy(work: pd.DataFrame) -> tuple[int, ...]:
+    starts, ends = work["start_ns"].to_numpy(), work["end_ns"].to_numpy()
+    kernels = (work["kind"] == "kernel").to_numpy()
+    first, last = int(starts.min()), int(ends.max())
+    busy_ns = union_ns(starts, ends)
+    alone = union_ns(starts[kernels], ends[kernels])
+    return first, last, last - first, busy_ns, alone, last - first - busy_ns, int(kernels.sum())
+
+
+def _tuple(key: object) -> tuple[object, ...]:
+    return key if isinstance(key, tuple) else (key,)
+
+
+def _place(trace: Trace, rows: Ints, argument: str, part: int) -> Ints:
+    """Device or stream: the argument, else the number in the row's pid or tid, else -1."""
+    threads = trace.events.threads
+    from_thread = np.array([_trailing_number(pair[part]) for pair in threads] or [-1], np.int64)
+    written = trace.events.column(argument).at(rows, -1)
+    return np.where(written >= 0, written, from_thread[trace.events.thread[rows]])
+
+
+def _trailing_number(value: int | str) -> int:
+    if isinstance(value, int):
+        return value
+    digits = value.split()[-1:] or [""]
+    return int(digits[0]) if digits[0].isdecimal() else -1

@@ -1,0 +1,118 @@
+"""The host's calls into the device's runtime and driver: what each does, and under which op."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pandas as pd
+
+from profiler_doctor.analyzer.measures.links import launch_of
+from profiler_doctor.analyzer.measures.ops import enclosing_op
+from profiler_doctor.analyzer.measures.steps import step_at
+from profiler_doctor.analyzer.trace import HOST_CALLS, Bools, Ints, Trace, measure
+
+KINDS = {
+    "graph_launch": re.compile(r"GraphLaunch|GraphExec(?:Update)?Launch"),
+    "launch": re.compile(
+        r"Launch(?:Cooperative)?Kernel|LaunchCooperative|^cudaLaunch(?:_v\d+)?$|EnqueueKernelLaunch|AppendLaunch"
+    ),
+    "blocking": re.compile(
+        r"(?:Device|Stream|Event|Ctx|Context)_?Synchronize|^(?:cuda|hip)Memcpy(?:_v\d+|_ptds)?$|^hipMemcpyWithStream"
+        r"|^(?:cuda|hip)Memcpy(?:2D|3D|ToSymbol|FromSymbol)(?!.*Async)|^cuMemcpy(?!.*(?:Async|Peer|Batch))"
+        r"|QueueFinish|EventWait$|HostSynchronize"
+    ),
+    "copy": re.compile(r"Memcpy", re.IGNORECASE),
+    "memset": re.compile(r"Memset|MemoryFill", re.IGNORECASE),
+    "alloc": re.compile(
+        r"^(?:cuda|hip)(?:Ext)?(?:Malloc|Free|HostAlloc|HostFree|HostMalloc|HostRegister|HostUnregister|HostGetDevicePointer)"
+        r"|^cuMem(?:Alloc|Free|Create|Release|Map|Unmap|Address|SetAccess|HostAlloc|HostRegister)|MemAlloc|MemFree"
+    ),
+}  # fmt: skip
+"""Kind of call → names (RULES.md, event model); the first that matches, in this order. Everything else is "other"."""
+SYNCHRONIZE = re.compile(r"Synchronize")
+PAGEABLE_READ = re.compile(r"DtoH.*Pageable")
+"""An asynchronous copy into pageable memory returns when the bytes have arrived: it blocks."""
+
+
+@measure
+def host_calls(trace: Trace) -> pd.DataFrame:
+    """Every runtime and driver call, in time order.
+
+    Columns: row, name, thread (code), start_ns, end_ns, dur_ns, correlation (0 none), kind (launch, graph_launch, copy,
+    memset, blocking, alloc, other), op (row of the innermost op, -1), step (index, -1), work (how many pieces of GPU
+    work it launched that are in the trace).
+    """
+    events = trace.events
+    rows = trace.rows(*HOST_CALLS)
+    rows = rows[np.argsort(events.start_ns[rows], kind="stable")]
+    start, end = events.start_ns[rows], events.end_ns[rows]
+    launches = launch_of(trace)
+    work = np.bincount(launches[launches >= 0], minlength=len(events))[rows] if len(events) else rows
+    return pd.DataFrame(
+        {
+            "row": rows,
+            "name": events.names_at(rows),
+            "thread": events.thread[rows].astype(np.int64),
+            "start_ns": start,
+            "end_ns": end,
+            "dur_ns": end - start,
+            "correlation": events.column("correlation").at(rows, 0),
+            "kind": _kinds(trace, rows),
+            "op": op_of_call(trace)[rows],
+            "step": step_at(trace, start),
+            "work": work,
+        }
+    )
+
+
+@measure
+def op_of_call(trace: Trace) -> Ints:
+    """For every event row: the innermost op around it if it is a host call, -1 otherwise.
+
+    By time on the call's own thread; where no op is open there, by External id, unless that is only the correlation
+    again, as PyTorch 1.12 to 2.3 wrote it.
+    """
+    events = trace.events
+    rows = trace.rows(*HOST_CALLS)
+    found = np.full(len(events), -1)
+    found[rows] = enclosing_op(trace, events.thread[rows].astype(np.int64), events.start_ns[rows])
+    lost = rows[found[rows] < 0]
+    found[lost] = _by_external_id(trace, lost)
+    return found
+
+
+def _by_external_id(trace: Trace, calls: Ints) -> Ints:
+    external, correlation = trace.events.column("External id"), trace.events.column("correlation")
+    all_calls = trace.rows(*HOST_CALLS)
+    ids = external.at(all_calls, 0)
+    if not np.any((ids != correlation.at(all_calls, 0)) & (ids > 0)):
+        return np.full(len(calls), -1)
+    ops = trace.rows("cpu_op")
+    keys, first, count = np.unique(external.at(ops, 0), return_index=True, return_counts=True)
+    wanted = external.at(calls, 0)
+    if not len(keys):
+        return np.full(len(calls), -1)
+    place = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
+    certain = (keys[place] == wanted) & (wanted > 0) & (count[place] == 1)
+    return np.where(certain & (wanted != correlation.at(calls, 0)), ops[first[place]], -1)
+
+
+def _kinds(trace: Trace, rows: Ints) -> list[str]:
+    by_name = [_kind(name) for name in trace.events.names]
+    kinds = np.array(by_name, dtype=object)[trace.events.name[rows]] if by_name else np.empty(0, object)
+    kinds[_reads_pageable(trace)[rows]] = "blocking"
+    return list(kinds)
+
+
+def _kind(name: str) -> str:
+    return next((kind for kind, names in KINDS.items() if names.search(name)), "other")
+
+
+def _reads_pageable(trace: Trace) -> Bools:
+    """For every event row: whether it launched a copy from the device into pageable memory."""
+    copies = trace.rows_named(PAGEABLE_READ.search, ("gpu_memcpy",))
+    launches = launch_of(trace)[copies]
+    mask = np.zeros(len(trace.events), np.bool_)
+    mask[launches[launches >= 0]] = True
+    return mask

@@ -1,0 +1,82 @@
+"""Sets of time intervals: their union, what two share, and what one has that the other has not; half-open, in ns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from profiler_doctor.analyzer.trace import Ints
+
+
+@dataclass(frozen=True, eq=False)
+class Intervals:
+    """Disjoint intervals in time order; `owner` says which caller's row each one is a part of."""
+
+    starts: Ints
+    ends: Ints
+    owner: Ints
+
+    def __len__(self) -> int:
+        return len(self.starts)
+
+    @property
+    def total_ns(self) -> int:
+        """The time that they cover."""
+        return int((self.ends - self.starts).sum())
+
+
+def union(starts: Ints, ends: Ints) -> Intervals:
+    """The intervals merged where they touch or overlap; owners count them. Empty ones (end ≤ start) are left out."""
+    kept = ends > starts
+    order = np.argsort(starts[kept], kind="stable")
+    begin, reach = starts[kept][order], np.maximum.accumulate(ends[kept][order])
+    if not len(begin):
+        return Intervals(begin, reach, begin)
+    new = np.flatnonzero(np.concatenate(([True], begin[1:] > reach[:-1])))
+    last = np.concatenate((new[1:] - 1, [len(begin) - 1]))
+    return Intervals(begin[new], reach[last], np.arange(len(new)))
+
+
+def union_ns(starts: Ints, ends: Ints) -> int:
+    """The time covered by at least one of the intervals."""
+    return union(starts, ends).total_ns
+
+
+def shared(parts: Intervals, cover: Intervals) -> Intervals:
+    """What of `parts` lies inside `cover`, split where the cover has holes; owners are those of `parts`."""
+    first = np.searchsorted(cover.ends, parts.starts, side="right")
+    after = np.searchsorted(cover.starts, parts.ends, side="left")
+    count = np.maximum(after - first, 0)
+    mine = np.repeat(np.arange(len(parts)), count)
+    theirs = np.arange(len(mine)) - np.repeat(np.cumsum(count) - count, count) + np.repeat(first, count)
+    starts = np.maximum(parts.starts[mine], cover.starts[theirs])
+    ends = np.minimum(parts.ends[mine], cover.ends[theirs])
+    return _nonempty(Intervals(starts, ends, parts.owner[mine]))
+
+
+def without(parts: Intervals, cover: Intervals) -> Intervals:
+    """What of `parts` lies outside `cover`; owners are those of `parts`."""
+    if not len(parts) or not len(cover):
+        return _nonempty(parts)
+    lowest, highest = parts.starts.min(), parts.ends.max()
+    starts = np.concatenate(([min(lowest, cover.starts[0])], cover.ends))
+    ends = np.concatenate((cover.starts, [max(highest, cover.ends[-1])]))
+    return shared(parts, Intervals(starts, ends, np.arange(len(starts))))
+
+
+def gaps(starts: Ints, ends: Ints) -> Intervals:
+    """The holes between the first start and the last end; owner n is the hole before the union's interval n + 1."""
+    merged = union(starts, ends)
+    return Intervals(merged.ends[:-1], merged.starts[1:], np.arange(max(len(merged) - 1, 0)))
+
+
+def covered_ns(parts: Intervals, cover: Intervals, owners: int) -> Ints:
+    """For each owner 0 … owners − 1, how much of its parts lies inside `cover`."""
+    inside = shared(parts, cover)
+    return np.bincount(inside.owner, weights=inside.ends - inside.starts, minlength=owners).astype(np.int64)
+
+
+def _nonempty(parts: Intervals) -> Intervals:
+    kept = parts.ends > parts.starts
+    return Intervals(parts.starts[kept], parts.ends[kept], parts.owner[kept])

@@ -1,0 +1,100 @@
+"""The ops and annotations of the host threads: who encloses whom, and what each took for itself."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import numpy as np
+import pandas as pd
+
+from profiler_doctor.analyzer.measures.nesting import innermost_at, nest
+from profiler_doctor.analyzer.measures.steps import step_at
+from profiler_doctor.analyzer.trace import Bools, Ints, Trace, measure
+
+SLICES = ("cpu_op", "user_annotation")
+
+
+@measure
+def ops(trace: Trace) -> pd.DataFrame:
+    """Every cpu_op and user_annotation, in order of thread, start, longest first.
+
+    Columns: row, name, thread (code), start_ns, end_ns, dur_ns, self_ns (less its children, clipped), parent (event
+    row, -1), depth (0 outermost), step (index, -1), is_op (False: an annotation). Crossing slices: see `nesting`.
+    """
+    events = trace.events
+    rows = trace.rows(*SLICES)
+    thread, start, end = events.thread[rows].astype(np.int64), events.start_ns[rows], events.end_ns[rows]
+    nesting = nest(thread, start, end)
+    order = nesting.order
+    parent = np.where(nesting.parent >= 0, rows[nesting.parent], -1) if len(rows) else nesting.parent
+    table = pd.DataFrame(
+        {
+            "row": rows,
+            "name": events.names_at(rows),
+            "thread": thread,
+            "start_ns": start,
+            "end_ns": end,
+            "dur_ns": end - start,
+            "self_ns": nesting.self_ns,
+            "parent": parent,
+            "depth": nesting.depth,
+            "step": step_at(trace, start),
+            "is_op": is_op(trace)[rows],
+        }
+    )
+    return table.iloc[order].reset_index(drop=True)
+
+
+@measure
+def is_op(trace: Trace) -> Bools:
+    """For every event row: whether it is a cpu_op."""
+    mask = np.zeros(len(trace.events), np.bool_)
+    mask[trace.rows("cpu_op")] = True
+    return mask
+
+
+@measure
+def parent_of(trace: Trace) -> Ints:
+    """For every event row: the row of the op or annotation around it, -1 for none or where the row is neither."""
+    table = ops(trace)
+    found = np.full(len(trace.events), -1)
+    found[table["row"].to_numpy()] = table["parent"].to_numpy()
+    return found
+
+
+def enclosing_op(trace: Trace, thread_codes: Ints, times_ns: Ints) -> Ints:
+    """The row of the innermost cpu_op open on each thread at each time, -1 for none."""
+    rows = trace.rows("cpu_op")
+    events = trace.events
+    at = (np.asarray(thread_codes, np.int64), np.asarray(times_ns, np.int64))
+    place = innermost_at(events.thread[rows].astype(np.int64), events.start_ns[rows], events.end_ns[rows], at)
+    return np.where(place >= 0, rows[place], -1) if len(rows) else place
+
+
+def inside_named(trace: Trace, rows: Ints, test: Callable[[str], object]) -> Bools:
+    """For each op row: whether it, or a slice around it, has a name that passes `test`. Row -1 is never inside."""
+    passes = trace.events.matching_names(test)[trace.events.name]
+    return outermost(trace, rows, passes) >= 0
+
+
+def outermost_named(trace: Trace, rows: Ints, test: Callable[[str], object]) -> Ints:
+    """For each op row: the outermost of it and the slices around it whose name passes `test`, -1 for none."""
+    return outermost(trace, rows, trace.events.matching_names(test)[trace.events.name])
+
+
+def outermost(trace: Trace, rows: Ints, chosen: Bools) -> Ints:
+    """As `outermost_named`, for slices `chosen` by a mask over all events."""
+    parent = parent_of(trace)
+    current = np.array(rows, np.int64)
+    found = np.full(len(current), -1)
+    while np.any(current >= 0):
+        here = (current >= 0) & chosen[current]
+        found = np.where(here, current, found)
+        current = np.where(current >= 0, parent[current], -1)
+    return found
+
+
+def named(*patterns: str) -> Callable[[str], object]:
+    """A test that holds for names in which any of the regular expressions is found."""
+    return re.compile("|".join(patterns)).search

@@ -1,0 +1,76 @@
+"""The line of the user's own code that an op was called from."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+
+from profiler_doctor.analyzer.measures.frames import frames, own_frames, place_in_source
+from profiler_doctor.analyzer.measures.modules import module_of
+from profiler_doctor.analyzer.measures.ops import outermost_named
+from profiler_doctor.analyzer.measures.twins import twins
+from profiler_doctor.analyzer.model import Where
+from profiler_doctor.analyzer.trace import Ints, Trace, measure
+
+BACKWARD = re.compile(r"^autograd::engine::evaluate_function|Backward\d*$")
+
+
+def source_of(trace: Trace, op_rows: Ints) -> list[tuple[str, int] | None]:
+    """File and line of the innermost frame of the user's own code around each op; None where it is not known.
+
+    An op of the backward pass gets the place of its forward op. Where the trace has no stacks of its own, the second
+    recording's (`trace.stacks`) counterpart is asked. The line is the function's first line: the profiler records none
+    inside it.
+    """
+    rows = np.asarray(op_rows, dtype=np.int64)
+    rows = np.where(rows >= 0, forward_of(trace)[rows], rows) if len(trace.events) else rows
+    recorded, rows = with_stacks(trace, rows)
+    if recorded is None:
+        return [None] * len(rows)
+    table = frames(recorded)
+    known = np.where(rows >= 0, rows, 0)
+    around = table.around(recorded.events.thread[known].astype(np.int64), recorded.events.start_ns[known])
+    places = table.nearest(np.where(rows >= 0, around, -1), own_frames(recorded))
+    names = recorded.events.name_of
+    return [place_in_source(names(int(table.rows[place]))) if place >= 0 else None for place in places]
+
+
+def where_of(trace: Trace, op_row: int) -> Where:
+    """All that is known of an op's place: file, line, module path and its own name."""
+    if op_row < 0:
+        return Where()
+    row = np.array([op_row])
+    place = source_of(trace, row)[0]
+    file, line = place or (None, None)
+    return Where(file=file, line=line, module=module_of(trace, row)[0] or None, op=trace.events.name_of(op_row))
+
+
+def with_stacks(trace: Trace, rows: Ints) -> tuple[Trace | None, Ints]:
+    """The recording that has stacks (the trace itself, or its second recording), and the ops' rows in it."""
+    if len(trace.rows("python_function")):
+        return trace, rows
+    if trace.stacks is None:
+        return None, rows
+    return trace.stacks, twins(trace, trace.stacks, rows)
+
+
+@measure
+def forward_of(trace: Trace) -> Ints:
+    """For every event row: the op of the forward pass whose gradient it helps to work out, else the row itself.
+
+    Autograd gives both the same sequence number; ops under a backward node take the node's.
+    """
+    events = trace.events
+    found = np.arange(len(events))
+    rows = trace.rows("cpu_op")
+    node = outermost_named(trace, rows, BACKWARD.search)
+    sequence = events.column("Sequence number")
+    forward = rows[node < 0]
+    forward = forward[np.argsort(events.start_ns[forward], kind="stable")[::-1]]
+    first = dict(zip(sequence.at(forward, -1).tolist(), forward.tolist(), strict=True))  # the earliest one stays
+    backward = rows[node >= 0]
+    wanted = sequence.at(node[node >= 0], -1).tolist()
+    pairs = zip(wanted, backward.tolist(), strict=True)
+    found[backward] = [first.get(number, row) if number >= 0 else row for number, row in pairs]
+    return found

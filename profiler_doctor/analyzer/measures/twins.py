@@ -1,0 +1,53 @@
+"""The same op in a second recording of the same program, told by its name and turn within the step."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from profiler_doctor.analyzer.measures.ops import ops
+from profiler_doctor.analyzer.measures.steps import steps
+from profiler_doctor.analyzer.trace import Ints, Trace
+
+
+def twins(trace: Trace, other: Trace, rows: Ints) -> Ints:
+    """For each op row of `trace` its counterpart's row in `other`, -1 where there is none for certain.
+
+    An op is named by its step, whether it ran on the step's own thread, its name, and its turn among those. It has a
+    counterpart where a step of `other` holds as many of that name on that side as its own step does.
+    """
+    mine, theirs = _turns(trace), _turns(other)
+    if mine.empty or theirs.empty:
+        return np.full(len(rows), -1)
+    chosen = mine.set_index("row").reindex(rows)
+    keys = ["main", "name", "count", "turn"]
+    first = theirs.sort_values("step", ascending=False, kind="stable").drop_duplicates(keys)  # the latest: warmest
+    joined = chosen.reset_index().merge(first[[*keys, "row"]], on=keys, how="left", suffixes=("", "_other"))
+    found: Ints = joined["row_other"].fillna(-1).to_numpy().astype(np.int64)
+    return found
+
+
+def _turns(trace: Trace) -> pd.DataFrame:
+    table = ops(trace)
+    table = table[table["is_op"] & (table["step"] >= 0 if len(steps(trace)) else True)]
+    main = _main_thread(trace, table)
+    table = pd.DataFrame(
+        {
+            "row": table["row"],
+            "step": table["step"],
+            "main": table["thread"] == main,
+            "name": table["name"],
+            "start_ns": table["start_ns"],
+        }
+    )
+    group = table.sort_values("start_ns", kind="stable").groupby(["step", "main", "name"], sort=False)
+    table["turn"] = group.cumcount()
+    table["count"] = group["row"].transform("size")
+    return table
+
+
+def _main_thread(trace: Trace, table: pd.DataFrame) -> int:
+    marks = steps(trace)
+    if len(marks):
+        return int(marks["thread"].iloc[0])
+    return int(table["thread"].mode().iloc[0]) if len(table) else -1
