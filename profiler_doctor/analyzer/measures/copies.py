@@ -1,0 +1,47 @@
+"""The copies between memories: what kind, how much, how fast, and how much of it was hidden behind kernels."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pandas as pd
+
+from profiler_doctor.analyzer.measures.device import gpu_work
+from profiler_doctor.analyzer.measures.intervals import Intervals, covered_ns, union
+from profiler_doctor.analyzer.trace import Trace, measure
+
+DIRECTION = re.compile(r"(?P<kind>[HDP]to[HDP])")
+MEMORIES = re.compile(r"\((?P<source>[^()]*?) -> (?P<target>[^()]*?)\)")
+
+
+@measure
+def copies(trace: Trace) -> pd.DataFrame:
+    """Every copy on a device, sorted by start.
+
+    Columns of `gpu_work` (row, name, device, stream, start_ns, end_ns, dur_ns, launch, launch_start_ns, op, step,
+    bytes with -1 for unknown), and: direction (HtoD, DtoH, DtoD, …, "" unknown), source and target (memory as the
+    trace names it: Pageable, Pinned, Device, Host), pageable (either side is), bytes_per_s (NaN unknown), exposed_ns
+    (its time during which no kernel ran on the device).
+    """
+    work = gpu_work(trace)
+    table = work[work["kind"] == "memcpy"].drop(columns=["kind"]).reset_index(drop=True)
+    memories = table["name"].astype(str).str.extract(MEMORIES)
+    table["direction"] = table["name"].astype(str).str.extract(DIRECTION)["kind"].fillna("")
+    table["source"], table["target"] = memories["source"].fillna(""), memories["target"].fillna("")
+    table["pageable"] = (table["source"] == "Pageable") | (table["target"] == "Pageable")
+    known = (table["bytes"] >= 0) & (table["dur_ns"] > 0)
+    table["bytes_per_s"] = (table["bytes"] * 1e9 / table["dur_ns"].where(known)).astype(float)
+    table["exposed_ns"] = _exposed(table, work[work["kind"] == "kernel"])
+    return table
+
+
+def _exposed(table: pd.DataFrame, kernels: pd.DataFrame) -> pd.Series[int]:
+    exposed = table["dur_ns"].copy()
+    for device, group in table.groupby("device"):
+        there = kernels[kernels["device"] == device]
+        cover = union(there["start_ns"].to_numpy(), there["end_ns"].to_numpy())
+        order = group.index.to_numpy()
+        parts = Intervals(group["start_ns"].to_numpy(), group["end_ns"].to_numpy(), np.arange(len(group)))
+        exposed.loc[order] = group["dur_ns"].to_numpy() - covered_ns(parts, cover, len(group))
+    return exposed

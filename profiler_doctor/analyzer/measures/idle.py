@@ -1,0 +1,132 @@
+"""Why a device was idle: every gap between two pieces of its work, split by cause without rest or overlap.
+
+The gap (a, b) ends with the work that starts at b, launched at L. If L ≤ a the work was waiting on the device's side.
+Otherwise [L, b] is the way from host to device, and [a, L] is what the launching thread did meanwhile: a blocking
+call, an allocation, fetching data, an op's own work, else Python. What the launching thread left open goes to what
+other threads did, in the same order (the backward pass has a thread of its own, which starts when another hands over).
+"""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pandas as pd
+
+from profiler_doctor.analyzer.measures.device import gpu_work
+from profiler_doctor.analyzer.measures.host import host_calls
+from profiler_doctor.analyzer.measures.intervals import Intervals, gaps, shared, union, without
+from profiler_doctor.analyzer.trace import Bools, Ints, Trace, measure
+
+CAUSES = (
+    "device_or_dependency",
+    "launch_latency",
+    "blocking_call",
+    "alloc_call",
+    "dataloader",
+    "op_dispatch",
+    "python",
+)
+LOADER = re.compile(r"DataLoader.*__next__")
+"""How the profiler marks the fetching of a batch, single-process or with workers."""
+COLUMNS = ("device", "start_ns", "end_ns", "dur_ns", "cause", "gap", "ended_by")
+
+
+@measure
+def idle_gaps(trace: Trace) -> pd.DataFrame:
+    """The idle time of every device, one row per piece.
+
+    Columns: device, start_ns, end_ns, dur_ns, cause (see CAUSES), gap (number of the gap on its device), ended_by
+    (row of the work that ended the gap). The pieces of a device add up to its idle time to the nanosecond.
+    """
+    work = gpu_work(trace)
+    parts = [_of_device(trace, int(str(device)), group) for device, group in work.groupby("device", sort=True)]
+    if not parts:
+        return pd.DataFrame({name: [] for name in COLUMNS})
+    return pd.concat(parts, ignore_index=True)
+
+
+@measure
+def idle_by_cause(trace: Trace) -> dict[str, int]:
+    """Cause → idle ns, summed over devices: every cause, or nothing where no device work was recorded."""
+    if not len(gpu_work(trace)):
+        return {}
+    table = idle_gaps(trace)
+    return {cause: int(table.loc[table["cause"] == cause, "dur_ns"].sum()) for cause in CAUSES}
+
+
+def _of_device(trace: Trace, device: int, work: pd.DataFrame) -> pd.DataFrame:
+    holes = gaps(work["start_ns"].to_numpy(), work["end_ns"].to_numpy())
+    ender = np.searchsorted(work["start_ns"].to_numpy(), holes.ends, side="left")
+    launch = work["launch"].to_numpy()[ender]
+    launched = np.where(launch >= 0, work["launch_start_ns"].to_numpy()[ender], holes.starts)
+    launched = np.clip(launched, holes.starts, holes.ends)
+    on_device = launched <= holes.starts
+    late = np.flatnonzero(~on_device)
+    parts = {
+        "device_or_dependency": _pick(holes.starts, holes.ends, np.flatnonzero(on_device)),
+        "launch_latency": _pick(launched, holes.ends, late),
+        **_host_side(trace, _pick(holes.starts, launched, late), trace.events.thread[launch].astype(np.int64)),
+    }
+    table = pd.concat([_rows(cause, part) for cause, part in parts.items()], ignore_index=True)
+    table["device"] = device
+    table["ended_by"] = work["row"].to_numpy()[ender][table["gap"].to_numpy()]
+    return table.sort_values("start_ns", kind="stable")[list(COLUMNS)]
+
+
+def _host_side(trace: Trace, waits: Intervals, thread: Ints) -> dict[str, Intervals]:
+    """The waits for a launch, split by what the host did; `thread` is the launching thread of each owner."""
+    found: dict[str, list[Intervals]] = {cause: [] for cause in CAUSES[2:]}
+    rest = [_where(waits, thread[waits.owner] == code) for code in np.unique(thread[waits.owner])]
+    for code, mine in zip(np.unique(thread[waits.owner]), rest, strict=True):
+        left = _split(found, mine, _host_covers(trace, int(code)))
+        left = _split(found, left, _host_covers(trace, None))
+        found["python"].append(left)
+    return {cause: _together(parts) for cause, parts in found.items()}
+
+
+def _split(found: dict[str, list[Intervals]], rest: Intervals, covers: dict[str, Intervals]) -> Intervals:
+    for cause, cover in covers.items():
+        found[cause].append(shared(rest, cover))
+        rest = without(rest, cover)
+    return rest
+
+
+@measure
+def _host_covers(trace: Trace, thread: int | None) -> dict[str, Intervals]:
+    """When one host thread (None: any) was in a blocking call, an allocation, the data loader or an op; by priority."""
+    events = trace.events
+    calls = host_calls(trace)
+    kinds = calls["kind"].to_numpy()
+    loader = trace.rows_named(LOADER.search, ("user_annotation", "cpu_op"))
+    rows = {
+        "blocking_call": calls["row"].to_numpy()[kinds == "blocking"],
+        "alloc_call": calls["row"].to_numpy()[kinds == "alloc"],
+        "dataloader": loader,
+        "op_dispatch": trace.rows("cpu_op"),
+    }
+    if thread is not None:
+        rows = {cause: chosen[events.thread[chosen] == thread] for cause, chosen in rows.items()}
+    return {cause: union(events.start_ns[chosen], events.end_ns[chosen]) for cause, chosen in rows.items()}
+
+
+def _pick(starts: Ints, ends: Ints, owners: Ints) -> Intervals:
+    kept = owners[ends[owners] > starts[owners]]
+    return Intervals(starts[kept], ends[kept], kept)
+
+
+def _where(parts: Intervals, chosen: Bools) -> Intervals:
+    return Intervals(parts.starts[chosen], parts.ends[chosen], parts.owner[chosen])
+
+
+def _together(parts: list[Intervals]) -> Intervals:
+    if not parts:
+        nothing = np.empty(0, np.int64)
+        return Intervals(nothing, nothing, nothing)
+    starts, ends = (np.concatenate([getattr(part, side) for part in parts]) for side in ("starts", "ends"))
+    return Intervals(starts, ends, np.concatenate([part.owner for part in parts]))
+
+
+def _rows(cause: str, parts: Intervals) -> pd.DataFrame:
+    times = {"start_ns": parts.starts, "end_ns": parts.ends, "dur_ns": parts.ends - parts.starts}
+    return pd.DataFrame({**times, "cause": cause, "gap": parts.owner})
