@@ -1,0 +1,68 @@
+"""What several findings would change, as one change: time that two of them claim is counted once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from profiler_doctor.analyzer.kinds import Edit
+from profiler_doctor.analyzer.trace import Ints, Trace
+
+
+@dataclass(frozen=True, eq=False)
+class Removed:
+    """Host time that an edit takes away: disjoint pieces in time order, each with the share of it that goes."""
+
+    start_ns: Ints
+    end_ns: Ints
+    share: np.ndarray[tuple[int], np.dtype[np.float64]]
+
+    def until(self, times_ns: Ints) -> Ints:
+        """Nanoseconds taken away before each of the times."""
+        if not len(self.start_ns):
+            return np.zeros(len(times_ns), np.int64)
+        lost = (self.end_ns - self.start_ns) * self.share
+        before = np.concatenate(([0.0], np.cumsum(lost)))
+        piece = np.searchsorted(self.start_ns, times_ns, side="right")
+        last = np.maximum(piece - 1, 0)
+        beyond = np.maximum(self.end_ns[last] - times_ns, 0) * self.share[last]
+        gone: Ints = np.where(piece > 0, before[piece] - beyond, 0.0).astype(np.int64)
+        return gone
+
+    def between(self, starts_ns: Ints, ends_ns: Ints) -> Ints:
+        """Nanoseconds taken away inside each of the intervals."""
+        return np.maximum(self.until(ends_ns) - self.until(starts_ns), 0)
+
+
+def merged(edits: Iterable[Edit]) -> Edit:
+    """All edits as one. Where two touch the same event, the one that leaves less of it wins."""
+    keep: dict[int, float] = {}
+    free: set[int] = set()
+    no_launch_gaps = False
+    for edit in edits:
+        for row, share in edit.keep.items():
+            keep[row] = min(keep.get(row, 1.0), share)
+        free.update(edit.free)
+        no_launch_gaps = no_launch_gaps or edit.no_launch_gaps
+    return Edit(keep=keep, free=tuple(sorted(free)), no_launch_gaps=no_launch_gaps)
+
+
+def removed(trace: Trace, rows: Sequence[int], keep: Sequence[float]) -> Removed:
+    """The host time that goes when each row keeps its share; where rows overlap or nest, the largest loss counts once.
+
+    The rows must be of one thread: time is only shared out along one line of work.
+    """
+    at = np.asarray(rows, dtype=np.int64)
+    starts, ends = trace.events.start_ns[at], trace.events.end_ns[at]
+    lost = 1.0 - np.clip(np.asarray(keep, dtype=np.float64), 0.0, 1.0)
+    edges = np.unique(np.concatenate((starts, ends)))
+    if len(edges) < 2:
+        return Removed(edges[:0], edges[:0], np.empty(0))
+    first, last = np.searchsorted(edges, starts), np.searchsorted(edges, ends)
+    share = np.zeros(len(edges) - 1)
+    for piece in np.argsort(lost, kind="stable"):  # the largest loss is written last and stays
+        share[first[piece] : last[piece]] = lost[piece]
+    goes = share > 0
+    return Removed(edges[:-1][goes], edges[1:][goes], share[goes])
