@@ -62,7 +62,8 @@ def examine(trace: Trace, rules: Found[Rule], selection: Selection | None = None
     in_order = sorted(rules.items, key=lambda rule: rule.code)
     health = [_ask(rule, trace, selection, {}) for rule in in_order if rule.health]
     fired = {rule: told for rule, told in zip((r for r in in_order if r.health), health, strict=True) if told.sightings}
-    vetoes = {veto: told.outcome for rule, told in fired.items() for veto in rule.vetoes}
+    grave = {rule: told for rule, told in fired.items() if any(sighting.grave for sighting in told.sightings)}
+    vetoes = {veto: told.outcome for rule, told in grave.items() for veto in rule.vetoes}
     asked = [_ask(rule, trace, selection, vetoes) for rule in in_order if not rule.health]
     quiet = [told.outcome for told in health if not told.sightings]
     edits = [edit for told in asked for edit in told.edits]

@@ -74,6 +74,8 @@ class Sighting:
     intervals_ns: tuple[tuple[int, int], ...] = ()
     edit: Edit | None = None
     basis: str = ""
+    grave: bool = True
+    """Of a health rule: whether the rule's `vetoes` hold; False: worth a note, and the other findings stand."""
 
 
 Limits = Mapping[str, float]
