@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from profiler_doctor.analyzer.kinds import Edit
+from profiler_doctor.analyzer.measures.host import host_calls
 from profiler_doctor.analyzer.model import Stake
 from profiler_doctor.analyzer.replay.change import edited
 from profiler_doctor.analyzer.replay.edits import merged
@@ -14,10 +15,11 @@ from profiler_doctor.analyzer.replay.line import line_stake
 from profiler_doctor.analyzer.replay.play import Played, play
 from profiler_doctor.analyzer.replay.score import Score, least_ns, score_of
 from profiler_doctor.analyzer.replay.steptime import per_step
-from profiler_doctor.analyzer.trace import HOST_CALLS, Trace, measure
+from profiler_doctor.analyzer.trace import GPU_WORK, Trace, measure
 
 __all__ = ["baseline_error", "stake_of"]
 
+NOT_RECORDED = "no estimate: the GPU's own work, or how it was launched, was not recorded"
 TRUSTED_ERROR = 0.02
 """A replay that misses by more says nothing (RULES.md: 32 of 33 public traces are within 0.06 %, the other by 10 %)."""
 
@@ -32,9 +34,7 @@ def stake_of(trace: Trace, edits: Sequence[Edit]) -> Stake:
     edit = merged(edits)
     score = score_of(trace)
     if score is None:
-        if len(trace.rows(*HOST_CALLS)):
-            return Stake(basis="no estimate: the GPU's own work was not recorded")
-        return line_stake(trace, edit)
+        return Stake(basis=NOT_RECORDED) if _drives_a_device(trace) else line_stake(trace, edit)
     error = baseline_error(trace) or 0.0
     if abs(error) > TRUSTED_ERROR:
         return Stake(basis=f"no estimate: the replay misses the recorded times by {error:+.1%}{_why(score)}")
@@ -68,10 +68,16 @@ def _replayed(trace: Trace, score: Score, edit: Edit, error: float) -> Stake:
     changed = edited(trace, score, edit)
     least = least_ns(changed)
     gain = max(baseline - max(play(changed).total_ns, least), 0)
-    steps = max(score.window.steps, 1)
     share = gain / baseline if baseline else 0.0
     basis = f"up to, by replay of {score.window.words} (replay error {error:+.2%})"
-    return per_step(trace, Stake(share=share, ns_per_step=gain // steps, basis=basis), least // steps)
+    return per_step(
+        trace, Stake(share=share, ns_per_step=gain // score.window.per, basis=basis), least // score.window.per
+    )
+
+
+def _drives_a_device(trace: Trace) -> bool:
+    kinds = host_calls(trace)["kind"]
+    return bool(len(trace.rows(*GPU_WORK)) or kinds.isin(("launch", "graph_launch", "copy", "memset")).any())
 
 
 def _why(score: Score) -> str:

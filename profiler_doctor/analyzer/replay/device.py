@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 
 from profiler_doctor.analyzer.measures.device import gpu_work
+from profiler_doctor.analyzer.measures.window import Window
 from profiler_doctor.analyzer.replay.host import Calls
-from profiler_doctor.analyzer.replay.window import Window
 from profiler_doctor.analyzer.trace import Bools, Ints, Trace
 
 USUAL_LATENCY_NS = 3_000

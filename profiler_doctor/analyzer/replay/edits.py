@@ -33,7 +33,8 @@ class Removed:
 
     def between(self, starts_ns: Ints, ends_ns: Ints) -> Ints:
         """Nanoseconds taken away inside each of the intervals."""
-        return np.maximum(self.until(ends_ns) - self.until(starts_ns), 0)
+        gone: Ints = np.maximum(self.until(ends_ns) - self.until(starts_ns), 0)
+        return gone
 
 
 def merged(edits: Iterable[Edit]) -> Edit:

@@ -10,7 +10,7 @@ import pandas as pd
 
 from profiler_doctor.analyzer.measures.copies import copies
 from profiler_doctor.analyzer.measures.host import host_calls
-from profiler_doctor.analyzer.replay.window import Window
+from profiler_doctor.analyzer.measures.window import Window
 from profiler_doctor.analyzer.trace import HOST_CALLS, Bools, Ints, Trace
 
 HANDED_OVER_CALLS = 3

@@ -5,11 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from profiler_doctor.analyzer.kinds import Edit
-from profiler_doctor.analyzer.measures.steps import steps
+from profiler_doctor.analyzer.measures.window import Window, used_steps, window
 from profiler_doctor.analyzer.model import Stake
 from profiler_doctor.analyzer.replay.edits import removed
 from profiler_doctor.analyzer.replay.steptime import per_step
-from profiler_doctor.analyzer.replay.window import STEPS_TO_SPARE, Window, window
 from profiler_doctor.analyzer.trace import Ints, Trace
 
 
@@ -29,13 +28,12 @@ def line_stake(trace: Trace, edit: Edit) -> Stake:
     gone = int(removed(trace, rows[mine], keep[mine]).between(starts, ends).sum())
     total = int((ends - starts).sum())
     basis = f"up to, from the recorded time of {span.words}"
-    stake = Stake(ns_per_step=gone // max(span.steps, 1), share=gone / total, basis=basis)
+    stake = Stake(ns_per_step=gone // span.per, share=gone / total, basis=basis)
     return per_step(trace, stake)
 
 
 def _stretches(trace: Trace, span: Window) -> tuple[Ints, Ints]:
-    if not span.steps:
+    used = used_steps(trace)
+    if not len(used):
         return np.array([span.start_ns]), np.array([span.end_ns])
-    table = steps(trace)
-    used = table.iloc[1:] if len(table) >= STEPS_TO_SPARE else table
     return used["start_ns"].to_numpy(np.int64), used["end_ns"].to_numpy(np.int64)

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from profiler_doctor.analyzer.measures.window import Window, window
 from profiler_doctor.analyzer.replay.device import Works, works_in
 from profiler_doctor.analyzer.replay.host import Calls, calls_in
 from profiler_doctor.analyzer.replay.waits import Waits, waits_of
-from profiler_doctor.analyzer.replay.window import Window, window
 from profiler_doctor.analyzer.trace import Bools, Ints, Trace, measure
 
 

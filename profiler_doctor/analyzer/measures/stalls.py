@@ -1,0 +1,44 @@
+"""When a device did nothing although work had long been handed to it: something ran, or held it, that was not recorded."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from profiler_doctor.analyzer.measures.device import gpu_work
+from profiler_doctor.analyzer.measures.intervals import gaps
+from profiler_doctor.analyzer.trace import Trace, measure
+
+COLUMNS = ("device", "start_ns", "end_ns", "dur_ns", "waiting")
+
+
+@measure
+def stalls(trace: Trace, gap_ns: int, wait_ns: int) -> pd.DataFrame:
+    """Gaps of a device longer than `gap_ns` during which launched work waits for at least `wait_ns`.
+
+    Columns: device, start_ns, end_ns, dur_ns (the gap less the time before its first waiting launch), waiting (pieces
+    of work that had been launched and waited so long). A gap in which nothing waits is not listed.
+    """
+    work = gpu_work(trace)
+    found = [
+        stall
+        for device, group in work.groupby("device", sort=True)
+        for stall in _of_device(int(str(device)), group, (gap_ns, wait_ns))
+    ]
+    return pd.DataFrame(found, columns=list(COLUMNS)).astype("int64")
+
+
+def _of_device(device: int, work: pd.DataFrame, limits: tuple[int, int]) -> list[tuple[int, ...]]:
+    gap_ns, wait_ns = limits
+    linked = work[work["launch"] >= 0]
+    launched, started = linked["launch_start_ns"].to_numpy(), linked["start_ns"].to_numpy()
+    holes = gaps(work["start_ns"].to_numpy(), work["end_ns"].to_numpy())
+    found: list[tuple[int, ...]] = []
+    for start, end in zip(holes.starts.tolist(), holes.ends.tolist(), strict=True):
+        if end - start <= gap_ns:
+            continue
+        since = np.maximum(launched[started >= end], start)
+        waiting = int((end - since >= wait_ns).sum())
+        if waiting:
+            found.append((device, start, end, end - int(since.min()), waiting))
+    return found
