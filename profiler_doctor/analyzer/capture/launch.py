@@ -1,0 +1,249 @@
+"""Start the user's program with our hook in it, listen to it, and end all of it, whatever happens to us.
+
+Call from the main thread: on Linux a child is killed when the thread that started it dies.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from types import FrameType, TracebackType
+from typing import Any
+
+import psutil
+
+from profiler_doctor.analyzer.capture.plan import PLAN_VARIABLE, Plan
+from profiler_doctor.analyzer.errors import UserError
+
+INJECT = Path(__file__).parent / "inject"
+GRACE_S = 3.0
+"""From SIGTERM to SIGKILL: time for a script to close its files."""
+LISTEN_S = 0.2
+"""Longest wait for a message: how late a deadline may be noticed."""
+
+Message = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Target:
+    """The program as the user typed it: a script file (or folder, or zip), or a module."""
+
+    script: str | None = None
+    module: str | None = None
+    arguments: tuple[str, ...] = ()
+
+    @property
+    def command(self) -> tuple[str, ...]:
+        """What follows `python`."""
+        first = ("-m", self.module) if self.module is not None else (self.script or "",)
+        return (*first, *self.arguments)
+
+    @property
+    def name(self) -> str:
+        """What people call it: "model.py", "package.module"."""
+        return self.module if self.module is not None else Path(self.script or "").name
+
+    def check(self) -> None:
+        """Raise where there is nothing to run."""
+        if self.module is None and not Path(self.script or "").exists():
+            raise UserError(
+                f"There is no file {self.script!r} in {Path.cwd()}. Give the path of the script to run, "
+                "or a module with -m."
+            )
+
+
+@dataclass(frozen=True)
+class Wiring:
+    """Where the program's streams go, and what pipe ends it is given beside ours."""
+
+    log: Path | None = None
+    """Standard output and error go to this file and standard input is empty; None: they are the user's."""
+    output_to_stderr: bool = False
+    """Keep our standard output for our document: the program's goes to standard error."""
+    pipes: Mapping[str, int] = field(default_factory=dict)
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+
+class Child:
+    """The user's program, running. Leaving its `with` block ends it and everything it started."""
+
+    def __init__(self, process: subprocess.Popen[bytes], reports: int, control: int, own_session: bool) -> None:
+        self.process = process
+        self._reports = reports
+        self._control = control
+        self._own_session = own_session
+        self._unread = b""
+
+    def __enter__(self) -> Child:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self.process.poll() is None or self._own_session:
+            self.end()
+        for descriptor in (self._reports, self._control):
+            os.close(descriptor)
+
+    def fileno(self) -> int:
+        """The pipe its messages come from, for `select`."""
+        return self._reports
+
+    def messages(self, wait_s: float = 0.0) -> list[Message]:
+        """What it has said since the last call, waiting for something to be said for at most `wait_s`."""
+        ready, _, _ = select.select([self._reports], [], [], wait_s)
+        if not ready:
+            return []
+        with contextlib.suppress(BlockingIOError):
+            self._unread += os.read(self._reports, 1 << 16)
+        *lines, self._unread = self._unread.split(b"\n")
+        return [json.loads(line) for line in lines]
+
+    def command(self, letter: str) -> None:
+        """Ask for something at the next moment its main thread runs Python; see `child/control.py` for the letters."""
+        if self.process.poll() is None:
+            with contextlib.suppress(OSError):
+                os.write(self._control, letter.encode())
+                self.process.send_signal(signal.SIGURG)
+
+    def poll(self) -> int | None:
+        """Its exit status if it has ended: as `subprocess` gives it, negative for a signal."""
+        return self.process.poll()
+
+    def end(self, grace_s: float = GRACE_S) -> None:
+        """End it and all its descendants: SIGTERM, and SIGKILL for what is left after `grace_s`."""
+        tree = _tree(self.process.pid) if self.process.poll() is None else []
+        for process in tree:
+            with contextlib.suppress(psutil.Error):
+                process.terminate()
+        _, left = psutil.wait_procs(tree, timeout=grace_s)
+        for process in left:
+            with contextlib.suppress(psutil.Error):
+                process.kill()
+        if self._own_session:  # whoever lost his parent still carries the session's number
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+
+
+@dataclass(frozen=True)
+class Limits:
+    """When we stop waiting. Times are of `time.monotonic_ns()`; None: never."""
+
+    end_by_ns: int | None = None
+    silence_s: float | None = None
+    """Longest time without a sign of progress (`--timeout`)."""
+    grace_s: float = 5.0
+    """How long past `end_by_ns` the program may take to end itself at a step."""
+
+
+@dataclass(frozen=True)
+class Ending:
+    """How a run ended."""
+
+    status: int
+    """As `subprocess` gives it: negative for a signal."""
+    ended_by_us: str = ""
+    """"silence" or "deadline"; empty: it ended by itself or at a step as planned."""
+
+
+def start(target: Target, plan: Plan, wiring: Wiring) -> Child:
+    """Start the program, as `python` would, with the plan in it. `plan.pipes` come from `wiring.pipes`."""
+    report_read, report_write = os.pipe()
+    control_read, control_write = os.pipe()
+    os.set_blocking(report_read, False)
+    os.set_blocking(control_read, False)
+    pipes = dict(wiring.pipes)
+    told = replace(plan, parent=os.getpid(), report_fd=report_write, control_fd=control_read, pipes=pipes)
+    kept = (report_write, control_read, *pipes.values())
+    try:
+        with _streams(wiring) as streams:
+            process = subprocess.Popen(
+                [sys.executable, *target.command],
+                env=_environment(told, dict(wiring.environment)),
+                pass_fds=kept,
+                start_new_session=wiring.log is not None,
+                **streams,
+            )
+    finally:
+        os.close(report_write)
+        os.close(control_read)
+    return Child(process, report_read, control_write, wiring.log is not None)
+
+
+def watch(child: Child, limits: Limits, hear: Callable[[Message], None]) -> Ending:
+    """Hand on its messages until it ends, or end it where it is silent too long or past its time."""
+    heard_ns = time.monotonic_ns()
+    asked = False
+    while (status := child.poll()) is None:
+        for message in child.messages(LISTEN_S):
+            heard_ns = time.monotonic_ns()
+            hear(message)
+        now_ns = time.monotonic_ns()
+        if limits.silence_s is not None and now_ns - heard_ns > limits.silence_s * 1e9:
+            child.end()
+            return Ending(child.process.returncode, "silence")
+        if limits.end_by_ns is not None and now_ns > limits.end_by_ns + limits.grace_s * 1e9:
+            if asked:
+                child.end()
+                return Ending(child.process.returncode, "deadline")
+            asked, limits = True, replace(limits, grace_s=limits.grace_s + GRACE_S)
+            child.command("e")
+    while said := child.messages():
+        for message in said:
+            hear(message)
+    return Ending(status)
+
+
+@contextlib.contextmanager
+def ending_with_us() -> Iterator[None]:
+    """While it lasts, SIGTERM and SIGHUP leave through our `finally` blocks, so that no child and no file is left."""
+
+    def leave(number: int, _frame: FrameType | None) -> None:
+        raise SystemExit(128 + number)
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    ours = [number for number in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(number) is signal.SIG_DFL]
+    for number in ours:
+        signal.signal(number, leave)
+    try:
+        yield
+    finally:
+        for number in ours:
+            signal.signal(number, signal.SIG_DFL)
+
+
+@contextlib.contextmanager
+def _streams(wiring: Wiring) -> Iterator[dict[str, Any]]:
+    if wiring.log is None:
+        yield {"stdout": sys.stderr.fileno() if wiring.output_to_stderr else None}
+        return
+    with wiring.log.open("ab") as log:
+        yield {"stdin": subprocess.DEVNULL, "stdout": log, "stderr": log}
+
+
+def _environment(plan: Plan, more: Mapping[str, str]) -> dict[str, str]:
+    environment = {**os.environ, **more, PLAN_VARIABLE: plan.to_json()}
+    theirs = environment.get("PYTHONPATH")
+    environment["PYTHONPATH"] = os.pathsep.join([str(INJECT), theirs] if theirs else [str(INJECT)])
+    return environment
+
+
+def _tree(pid: int) -> list[psutil.Process]:
+    try:
+        process = psutil.Process(pid)
+        return [*process.children(recursive=True), process]
+    except psutil.Error:
+        return []
