@@ -139,6 +139,11 @@ class Root:
     """The module's own untreated call; a treated call may use it."""
 
 
+class Unsuitable(Exception):
+    """Raised by a fix's `treat` or `set_up`: this program is not one for it. The message is the end of the sentence
+    "not tried: …"."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Fix:
     """One cure. `treat` works on a root module; `set_up` on the whole process, before the script's first line.
@@ -164,6 +169,8 @@ class Fix:
     environment: Callable[[Machine], Mapping[str, str]] = lambda _: {}
     set_up: Callable[[Machine], AbstractContextManager[None]] | None = None
     treat: Callable[[Root], AbstractContextManager[Callable[..., Any]]] | None = None
+    freezes: bool = False
+    """It works on a copy of the weights: weights that change afterwards make it wrong, and a trial watches for that."""
     hidden: bool = False
     """Not offered and not listed; for tests and the placebo."""
 
