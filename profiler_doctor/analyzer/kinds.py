@@ -129,7 +129,10 @@ class Machine:
 
 @dataclass(frozen=True)
 class Root:
-    """The user's outermost module at its first call after warm-up, as a fix sees it in the child process."""
+    """The user's outermost module at its first call after warm-up, as a fix sees it in the child process.
+
+    The arguments that `treat` is given are copies: it may call a copy of the module with them, once.
+    """
 
     module: Any
     """torch.nn.Module"""

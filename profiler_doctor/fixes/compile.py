@@ -1,0 +1,58 @@
+"""Let torch compile the model.
+
+What it does: it hands the outermost module's call to `torch.compile` in its default mode. Chains of small ops become
+single kernels, and the time Python and the dispatcher spend between ops goes away.
+
+When it applies: the script does not compile the model already, and a C++ compiler is there (on a CPU, the generated
+code is C++). It loses where a few large library calls (convolutions, matrix products) make up the step, where data
+decides the control flow, and where every call has a new shape.
+
+How results may change: by rounding, because fused ops add in another order (relative 1e-7 to 1e-6 in float32). Dropout
+and other random numbers come from another generator. The first call takes seconds to minutes; the trial says after how
+many calls that is paid back.
+
+Source: https://docs.pytorch.org/docs/stable/generated/torch.compile.html
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from profiler_doctor.analyzer.kinds import Fix, Machine, Root
+
+COMPILERS = ("g++", "clang++", "c++")
+
+
+def _applies(machine: Machine) -> str | None:
+    if not machine.has_root:
+        return "no module was called"
+    if machine.compiled:
+        return "the script compiles its model already"
+    names = (os.environ.get("CXX", ""), *COMPILERS)
+    if machine.device == "cpu" and not any(shutil.which(name) for name in names if name):
+        return "no C++ compiler is on the PATH (g++, clang++ or $CXX)"
+    return None
+
+
+@contextmanager
+def _treat(root: Root) -> Iterator[Callable[..., Any]]:
+    import torch
+
+    compiled: Callable[..., Any] = torch.compile(root.call)
+    yield compiled
+
+
+FIX = Fix(
+    name="compile",
+    doc=__doc__,
+    cures=("LCH001", "LCH002", "FUS005", "ATT001", "PYB006"),
+    snippet="model.compile()\n",
+    changes_numbers="by rounding (1e-7 to 1e-6 in float32); dropout draws other random numbers",
+    rank=9,
+    applies=_applies,
+    treat=_treat,
+)
