@@ -60,16 +60,16 @@ def examine(trace: Trace, rules: Found[Rule], selection: Selection | None = None
     """
     selection = selection or Selection()
     in_order = sorted(rules.items, key=lambda rule: rule.code)
-    health = [_ask(rule, trace, selection, {}) for rule in in_order if rule.health]
-    fired = {rule: told for rule, told in zip((r for r in in_order if r.health), health, strict=True) if told.sightings}
-    grave = {rule: told for rule, told in fired.items() if any(sighting.grave for sighting in told.sightings)}
-    vetoes = {veto: told.outcome for rule, told in grave.items() for veto in rule.vetoes}
+    health = [(rule, _ask(rule, trace, selection, {})) for rule in in_order if rule.health]
+    fired = [(rule, told) for rule, told in health if told.sightings]
+    grave = [(rule, told) for rule, told in fired if any(sighting.grave for sighting in told.sightings)]
+    vetoes = {veto: told.outcome for rule, told in grave for veto in rule.vetoes}
     asked = [_ask(rule, trace, selection, vetoes) for rule in in_order if not rule.health]
-    quiet = [told.outcome for told in health if not told.sightings]
+    quiet = [told.outcome for _, told in health if not told.sightings]
     edits = [edit for told in asked for edit in told.edits]
     return Examination(
         outcomes=(*(told.outcome for told in asked), *quiet, *(_broken(file) for file in rules.broken)),
-        health=(*trace.health, *(note for told in fired.values() for note in _notes(told))),
+        health=(*trace.health, *(note for _, told in fired for note in _notes(told))),
         joint=stake_of(trace, edits) if edits else Stake(ns_per_step=0, share=0.0, basis="no finding has an estimate"),
     )
 
