@@ -43,6 +43,6 @@ def _not_a_trace(file: Path, head: bytes) -> str:
         if start.startswith(mark):
             return f"{file} is {kind}, not a trace that a reader here knows; export a chrome trace (JSON) instead."
     if start[:1] in (b"{", b"["):
-        return f"{file} is JSON, but nothing in it looks like a trace: no traceEvents and no list of events from byte {at}."
+        return f"{file} is JSON, but not a trace: no traceEvents, and no list of events from byte {at} on."
     shown = start[:12].decode("latin-1")
     return f"{file} is not a trace: byte {at} starts {shown!r}, where a chrome trace has {{ or [."

@@ -10,6 +10,8 @@ from profiler_doctor.analyzer.trace import Device
 
 VENDORS = {"nvidia": ("nvidia", "tesla", "quadro", "geforce", "titan"), "amd": ("amd", "radeon"), "intel": ("intel",)}
 
+RANK_IN_NAME = re.compile(r"(?:rank|worker)[-_ ]?(\d{1,6})(?!\d)", re.IGNORECASE)
+
 
 def devices_of(metadata: Mapping[str, Any]) -> tuple[Device, ...]:
     """The entries of deviceProperties (1.8: computeProperties); ids are as written, ROCm's are not its events'."""
@@ -35,13 +37,11 @@ def _device(entry: Mapping[str, Any], amd: bool) -> Device:
 
 
 def rank_of(metadata: Mapping[str, Any], source: str) -> int | None:
-    """The rank in distributedInfo, else in the file's name (`rank3`, `rank-3`, `worker_3`); None where neither tells."""
+    """The rank in distributedInfo, else in the file's name (`rank3`, `worker_3`); None where neither tells."""
     distributed = metadata.get("distributedInfo")
     if isinstance(distributed, dict) and (rank := _int(distributed.get("rank"))) is not None:
         return rank
-    found = re.search(
-        r"(?:rank|worker)[-_ ]?(\d{1,6})(?!\d)", source.replace("\\", "/").rsplit("/", 1)[-1], re.IGNORECASE
-    )
+    found = RANK_IN_NAME.search(source.replace("\\", "/").rsplit("/", 1)[-1])
     return int(found.group(1)) if found else None
 
 
@@ -50,31 +50,36 @@ def base_of(metadata: Mapping[str, Any]) -> int:
     return _int(metadata.get("baseTimeNanoseconds")) or 0
 
 
-def producer_of(metadata: Mapping[str, Any], marks: Collection[str], keys: Sequence[str], fractions: bool) -> str:
-    """A guess in words. `marks` are categories and arguments as written, `keys` the top-level keys in file order.
+MARKS = (
+    ({"CPU functions", "CUDA functions", "cpu_to_cuda"}, "looks like the autograd profiler's own export (no kineto)"),
+    ({"Operator"}, "looks like PyTorch 1.8-1.9"),
+    ({"Kernel", "Runtime", "async_gpu"}, "looks like PyTorch 1.10-1.11"),
+    ({"async_cpu_to_gpu", "Profiler Event Index", "Trace iteration"}, "looks like PyTorch 1.12-1.13"),
+)
+"""Categories and arguments that only one age wrote, and which."""
+KINETO = {"cpu_op", "kernel", "cuda_runtime", "python_function", "user_annotation", "cuda_driver"}
 
-    No trace holds its version; the markers are those that kineto's history shows.
+
+def producer_of(keys: Sequence[str], written: Collection[object], fractions: bool) -> str:
+    """A guess in words, "" where nothing tells; no trace holds its version.
+
+    `keys` are the top-level keys in file order, `written` the categories and arguments as they stand in the file,
+    `fractions` whether any time has a fraction of a microsecond.
     """
-    if "CPU functions" in marks:
-        return "looks like the autograd profiler's own export (no kineto)"
-    if "Operator" in marks:
-        return "looks like PyTorch 1.8-1.9"
-    if marks & {"Kernel", "async_gpu"} if isinstance(marks, set) else False:
-        return "looks like PyTorch 1.10-1.11"
-    if "async_cpu_to_gpu" in marks or "Profiler Event Index" in marks or "Trace iteration" in marks:
-        return "looks like PyTorch 1.12-1.13"
-    if "baseTimeNanoseconds" in metadata:
-        return _by_base(metadata, keys)
-    if "schemaVersion" in metadata or "deviceProperties" in metadata or marks:
+    for marks, said in MARKS:
+        if marks & set(written):
+            return said
+    if "baseTimeNanoseconds" in keys:
+        return _by_base(keys)
+    if KINETO & set(written):
         return "looks like a PyTorch nightly of spring 2024" if fractions else "looks like PyTorch 2.0-2.3"
     return ""
 
 
-def _by_base(metadata: Mapping[str, Any], keys: Sequence[str]) -> str:
-    before = "traceEvents" in keys and list(keys).index("baseTimeNanoseconds") < list(keys).index("traceEvents")
-    if "host_name" in metadata and before:
-        return "looks like PyTorch 2.11 or later"
-    return "looks like PyTorch 2.8 or later" if before else "looks like PyTorch 2.4-2.7"
+def _by_base(keys: Sequence[str]) -> str:
+    if "traceEvents" in keys and keys.index("baseTimeNanoseconds") > keys.index("traceEvents"):
+        return "looks like PyTorch 2.4-2.7"
+    return "looks like PyTorch 2.11 or later" if "host_name" in keys else "looks like PyTorch 2.8 or later"
 
 
 def _int(value: object) -> int | None:

@@ -3,29 +3,55 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from profiler_doctor.analyzer.formats._terms import NUMBERS
-from profiler_doctor.analyzer.trace import Column
 
 Array = npt.NDArray[Any]
 EXACT_IN_FLOAT = 1 << 53
 """Whole numbers from here on do not all fit a double; a column that mixes them with fractions stays text."""
-NOTHING = -1
-"""The code of an absent text."""
+HEXADECIMAL = re.compile(r"0x[0-9a-fA-F]{1,15}")
+NO_TEXT = "\x00"
+"""Stands for an absent text in a list of texts; its code is -1 in every table."""
 
 
 class Texts(dict[str, int]):
     """Text → code, in order of first appearance; asking for a new text adds it."""
 
+    def __init__(self) -> None:
+        super().__init__({NO_TEXT: -1})
+
     def __missing__(self, text: str) -> int:
-        code = len(self)
+        code = len(self) - 1
         self[text] = code
+        return code
+
+    @property
+    def table(self) -> tuple[str, ...]:
+        """The texts in the order of their codes."""
+        return tuple(self)[1:]
+
+
+class JsonTexts(dict[bytes, int]):
+    """JSON as it stands in the file → code of its text in `texts`; each spelling is looked at once.
+
+    Strings lose their quotes; lists and objects are written in one layout, whatever the file's.
+    """
+
+    def __init__(self, texts: Texts) -> None:
+        super().__init__({b"": -1, b"null": -1})
+        self.texts = texts
+
+    def __missing__(self, written: bytes) -> int:
+        code = self.texts[json_text(json.loads(written, strict=False))]
+        self[written] = code
         return code
 
 
@@ -40,16 +66,20 @@ class Piece:
 
 @dataclass
 class Argument:
-    """All pieces of one argument; `column` turns them into what the trace holds."""
+    """The pieces of one argument so far. `Texts` are shared by all its pieces."""
 
     name: str
     texts: Texts = field(default_factory=Texts)
     pieces: list[Piece] = field(default_factory=list)
+    json_texts: JsonTexts = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.json_texts = JsonTexts(self.texts)
 
     def add_values(self, rows: Sequence[int], values: Sequence[object]) -> None:
         """Values as a JSON reader gives them; None is an absent value, lists and objects become JSON text."""
         for numbers in (True, False):
-            chosen = [place for place, value in enumerate(values) if value is not None and _is_number(value) is numbers]
+            chosen = [place for place, value in enumerate(values) if value is not None and is_number(value) is numbers]
             if chosen:
                 self._add_alike([rows[place] for place in chosen], [values[place] for place in chosen], numbers)
 
@@ -61,29 +91,38 @@ class Argument:
             kind = np.int64 if all(isinstance(value, int) for value in values) else np.float64
             self.pieces.append(Piece(np.array(rows, np.int32), np.array(values, kind)))
 
-    def column(self) -> tuple[Column, int]:
-        """The finished column, and how many values had to be left out because they are no numbers."""
+    def settle(self) -> int:
+        """Make all pieces numbers or all texts. Returns how many values were left out because they are no numbers.
+
+        What the measures rely on as a number (`NUMBERS`) becomes one even where the file has it as text; any other
+        argument does where every text in it is a number.
+        """
         numbers = [piece for piece in self.pieces if not piece.texts]
         texts = [piece for piece in self.pieces if piece.texts]
-        parsed, lost = self._parsed(texts) if texts and (numbers or self.name in NUMBERS) else (None, 0)
-        if parsed is not None:
-            numbers, texts = [*numbers, *parsed], []
+        if texts and (numbers or self.name in NUMBERS):
+            parsed = self._parsed(texts)
+            if parsed is not None:
+                self.pieces = numbers = [*numbers, *parsed]
+                lost = sum(len(piece.rows) for piece in texts) - sum(len(piece.rows) for piece in parsed)
+                return lost if _fits(numbers) else lost + self._write_numbers_as_text()
         if numbers and (texts or not _fits(numbers)):
-            texts, numbers = [*texts, *(self._as_text(piece) for piece in numbers)], []
-        return _joined(texts or numbers, tuple(self.texts) if texts else None), lost
+            self._write_numbers_as_text()
+        return 0
 
-    def _parsed(self, pieces: Sequence[Piece]) -> tuple[list[Piece] | None, int]:
+    def _parsed(self, pieces: Sequence[Piece]) -> list[Piece] | None:
         """Texts as numbers; None where that would lose something that is not certainly meant as a number."""
-        table = [_number(text) for text in self.texts]
+        table = [_number(text, self.name in NUMBERS) for text in self.texts.table]
         used = np.unique(np.concatenate([piece.values for piece in pieces]))
         if self.name not in NUMBERS and any(table[code] is None for code in used):
-            return None, 0
+            return None
         whole = all(table[code] is None or isinstance(table[code], int) for code in used)
         values = np.array([value or 0 for value in table], np.int64 if whole else np.float64)
         known = np.array([value is not None for value in table], np.bool_)
-        kept = [Piece(piece.rows[known[piece.values]], values[piece.values[known[piece.values]]]) for piece in pieces]
-        lost = sum(len(before.rows) - len(after.rows) for before, after in zip(pieces, kept, strict=True))
-        return kept, lost
+        return [Piece(piece.rows[known[piece.values]], values[piece.values[known[piece.values]]]) for piece in pieces]
+
+    def _write_numbers_as_text(self) -> int:
+        self.pieces = [piece if piece.texts else self._as_text(piece) for piece in self.pieces]
+        return 0
 
     def _as_text(self, piece: Piece) -> Piece:
         codes = [self.texts[json_text(value)] for value in piece.values.tolist()]
@@ -92,35 +131,32 @@ class Argument:
 
 def json_text(value: object) -> str:
     """A text as it is; everything else as its JSON."""
-    return value if isinstance(value, str) else json.dumps(value, default=str)
+    return value if isinstance(value, str) else json.dumps(value, default=_plain)
 
 
-def _is_number(value: object) -> bool:
+def is_number(value: object) -> bool:
+    """Whether a value fits a numeric column: an int of 64 bits or a float, and no bool."""
     fits = isinstance(value, float) or (isinstance(value, int) and -(1 << 63) <= value < 1 << 63)
     return fits and not isinstance(value, bool)
 
 
-def _number(text: str) -> int | float | None:
+def _plain(value: object) -> object:
+    return float(value) if isinstance(value, Decimal) else str(value)
+
+
+def _number(text: str, hexadecimal: bool) -> int | float | None:
+    """What a text says as a number; ROCm writes some streams as 0x0."""
+    if hexadecimal and text.startswith("0x"):
+        return int(text, 16) if HEXADECIMAL.fullmatch(text) else None
     for kind in (int, float):
         try:
             value = kind(text)
         except ValueError:
             continue
-        return value if _is_number(value) and value == value else None
+        return value if is_number(value) and np.isfinite(value) else None
     return None
 
 
 def _fits(pieces: Sequence[Piece]) -> bool:
     whole = [piece.values for piece in pieces if piece.values.dtype.kind == "i"]
     return len(whole) == len(pieces) or all(np.abs(values).max(initial=0) < EXACT_IN_FLOAT for values in whole)
-
-
-def _joined(pieces: Sequence[Piece], table: tuple[str, ...] | None) -> Column:
-    if not pieces:
-        return Column(np.empty(0, np.int64), np.empty(0, np.int64), table)
-    rows = np.concatenate([piece.rows for piece in pieces]).astype(np.int64)
-    values = np.concatenate([piece.values for piece in pieces])
-    if np.any(rows[1:] < rows[:-1]):
-        order = np.argsort(rows, kind="stable")
-        rows, values = rows[order], values[order]
-    return Column(rows, values, table)

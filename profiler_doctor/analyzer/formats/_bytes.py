@@ -7,13 +7,14 @@ from pathlib import Path
 
 from isal import isal_zlib
 
+DAMAGED: type[Exception] = isal_zlib.error  # type: ignore[assignment]  # its stub takes the class for an instance
 GZIP = b"\x1f\x8b"
 READ_BYTES = 1 << 18
 """How much of the file is taken at once; inflated it is a few MB at most for text that packs 10 to 20 times."""
 
 
 class Inflated:
-    """Iterates over a file's bytes. `broken` says afterwards why the compressed stream ended too early, "" if it did not."""
+    """Iterates over a file's bytes; `broken` says afterwards why the compressed stream ended too early, if it did."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -39,7 +40,7 @@ class Inflated:
                 begun = True
                 try:
                     text = member.decompress(left)
-                except (isal_zlib.error, ValueError) as error:
+                except (DAMAGED, ValueError) as error:
                     self.broken = f"its compressed data is damaged ({error})"
                     return
                 if text:

@@ -3,38 +3,41 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
 
-from profiler_doctor.analyzer.formats._arguments import Argument, Texts
-from profiler_doctor.analyzer.formats._terms import ARGUMENTS, category_of
-from profiler_doctor.analyzer.formats._times import exact_ns
-from profiler_doctor.analyzer.trace import NO_DURATION, Events
+from profiler_doctor.analyzer.formats._arguments import Argument, Array, Piece, Texts
+from profiler_doctor.analyzer.formats._codes import Categories, Phases, Threads
+from profiler_doctor.analyzer.formats._terms import ARGUMENTS, LEGACY_PROCESSES
+from profiler_doctor.analyzer.formats._times import ABSENT, exact_ns_of_all
+from profiler_doctor.analyzer.trace import NO_DURATION, Column, Events, Ints
 
-ThreadKey = tuple[int | str, int | str]
+CORE = {"phase": np.uint8, "category": np.int32, "name": np.int32, "thread": np.int32, "start_ns": np.int64}
+WITHOUT_CATEGORY = "[memory]"
+"""PyTorch 1.9 to 1.11 wrote no category for it."""
 
 
 @dataclass
 class Columns:
-    """Core columns as lists of pieces, arguments by name, and counts of what could not be taken as written."""
+    """Core columns as lists of pieces, arguments by today's name, and counts of what could not be taken as written."""
 
-    phase: list[Any] = field(default_factory=list)
-    category: list[Any] = field(default_factory=list)
-    name: list[Any] = field(default_factory=list)
-    thread: list[Any] = field(default_factory=list)
-    start_ns: list[Any] = field(default_factory=list)
-    dur_ns: list[Any] = field(default_factory=list)
-    categories: Texts = field(default_factory=Texts)
     names: Texts = field(default_factory=Texts)
-    threads: dict[ThreadKey, int] = field(default_factory=dict)
+    category_texts: Texts = field(default_factory=Texts)
+    phases: Phases = field(default_factory=Phases)
+    threads: Threads = field(default_factory=Threads)
+    core: dict[str, list[Array]] = field(default_factory=lambda: {name: [] for name in (*CORE, "dur_ns")})
     arguments: dict[str, Argument] = field(default_factory=dict)
-    trouble: Counter[str] = field(default_factory=Counter)
-    written_categories: set[str] = field(default_factory=set)
     written_arguments: set[str] = field(default_factory=set)
+    trouble: Counter[str] = field(default_factory=Counter)
     length: int = 0
+    categories: Categories = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.categories = Categories(self.category_texts)
 
     def argument(self, written: str) -> Argument:
         """The growing column of an argument, under today's name."""
@@ -44,48 +47,54 @@ class Columns:
             self.arguments[name] = Argument(name)
         return self.arguments[name]
 
-    def thread_code(self, pid: object, tid: object) -> int:
-        """The code of a (pid, tid); what is neither int nor text is written as text, absent ones as ""."""
-        key = (_thread_part(pid), _thread_part(tid))
-        return self.threads.setdefault(key, len(self.threads))
+    def add_core(self, core: Mapping[str, Sequence[Any]]) -> Ints:
+        """Append events by their values as written under ph, cat, name, pid, tid, ts, dur. Returns their categories.
+
+        ts and dur are numbers with ABSENT for missing ones. Raises NeedsDecimals before anything is added.
+        """
+        start, no_start = exact_ns_of_all(core["ts"])
+        duration, no_duration = exact_ns_of_all(core["dur"])
+        phase = np.array(list(map(self.phases.__getitem__, core["ph"])), np.uint8)
+        category = np.array(list(map(self.categories.__getitem__, core["cat"])), np.int32)
+        self.core["phase"].append(self._timed(phase, start, no_duration))
+        self.core["category"].append(category)
+        self.core["name"].append(np.array(list(map(self.names.__getitem__, core["name"])), np.int32))
+        pairs = zip(core["pid"], core["tid"], strict=True)
+        self.core["thread"].append(np.array(list(map(self.threads.__getitem__, pairs)), np.int32))
+        self.core["start_ns"].append(np.where(start == ABSENT, 0, start))
+        self.core["dur_ns"].append(self._durations(duration))
+        self.trouble["time"] += len(no_start) + len(no_duration)
+        self.length += len(phase)
+        return category.astype(np.int64)
+
+    def _timed(self, phase: Array, start: Ints, no_duration: Ints) -> Array:
+        """Phases, 0 for a complete event that has no time: no measure takes it then."""
+        lost = (phase == ord("X")) & (start == ABSENT)
+        lost[no_duration] = True
+        self.trouble["untimed"] += int(lost.sum())
+        return np.where(lost, 0, phase).astype(np.uint8)
+
+    def _durations(self, duration: Ints) -> Ints:
+        missing = duration == ABSENT
+        negative = ~missing & (duration < 0)
+        self.trouble["negative"] += int(negative.sum())
+        return np.where(missing, NO_DURATION, np.maximum(duration, 0))
 
     def add_events(self, events: Sequence[Mapping[str, Any]]) -> None:
         """Events as a JSON reader gives them: the careful way, for what the fast way does not take."""
-        rows = range(self.length, self.length + len(events))
-        self.length += len(events)
-        self.phase.append(np.array([_phase(event) for event in events], np.uint8))
-        self.category.append(np.array([self._category_code(event) for event in events], np.int32))
-        self.name.append(np.array([self.names[_name(event)] for event in events], np.int32))
-        threads = [self.thread_code(event.get("pid"), event.get("tid")) for event in events]
-        self.thread.append(np.array(threads, np.int32))
-        self._add_times(events)
-        self._add_arguments(rows, events)
+        first = self.length
+        core = {key: [event.get(key) for event in events] for key in ("ph", "cat", "name", "pid", "tid", "ts", "dur")}
+        core["name"] = [name if isinstance(name, str) else "" for name in core["name"]]
+        core["cat"] = [cat if isinstance(cat, str) else None for cat in core["cat"]]
+        core["ph"] = [phase if isinstance(phase, str) else None for phase in core["ph"]]
+        core["pid"], core["tid"] = ([_hashable(part) for part in core[side]] for side in ("pid", "tid"))
+        core["ts"], core["dur"] = ([_single(value) for value in core[time]] for time in ("ts", "dur"))
+        self.add_core(core)
+        self._add_arguments(first, events)
 
-    def _category_code(self, event: Mapping[str, Any]) -> int:
-        written = event.get("cat")
-        if isinstance(written, str):
-            self.written_categories.add(written)
-        return self.categories[category_of(written, event.get("pid"), _name(event))]
-
-    def _add_times(self, events: Iterable[Mapping[str, Any]]) -> None:
-        starts, durations = [], []
-        for event in events:
-            start, duration = exact_ns(event.get("ts")), exact_ns(event.get("dur"))
-            if start is None and "ts" in event:
-                self.trouble["time"] += 1
-            if duration is None and event.get("dur") is not None:
-                self.trouble["duration"] += 1
-            if duration is not None and duration < 0:
-                self.trouble["negative"] += 1
-                duration = 0
-            starts.append(start or 0)
-            durations.append(NO_DURATION if duration is None else duration)
-        self.start_ns.append(np.array(starts, np.int64))
-        self.dur_ns.append(np.array(durations, np.int64))
-
-    def _add_arguments(self, rows: Sequence[int], events: Sequence[Mapping[str, Any]]) -> None:
+    def _add_arguments(self, first: int, events: Sequence[Mapping[str, Any]]) -> None:
         found: dict[str, tuple[list[int], list[Any]]] = {}
-        for row, event in zip(rows, events, strict=True):
+        for row, event in enumerate(events, first):
             arguments = event.get("args")
             pairs = list(arguments.items()) if isinstance(arguments, dict) else []
             for written, value in (*pairs, ("id", event.get("id"))):
@@ -97,40 +106,74 @@ class Columns:
             self.argument(written).add_values(where, values)
 
     def events(self) -> Events:
-        """The finished columns."""
-        columns = {}
-        for name, argument in self.arguments.items():
-            columns[name], lost = argument.column()
-            self.trouble["argument"] += lost
+        """The finished columns; the growing ones are used up."""
+        core = {name: self._whole(name) for name in self.core}
+        names, categories = self.names.table, list(self.category_texts.table)
+        _fill_categories(core, names, categories, tuple(self.threads.known))
+        arguments = self._finished_arguments()
         return Events(
-            phase=_whole(self.phase, np.uint8),
-            category=_whole(self.category, np.int32),
-            name=_whole(self.name, np.int32),
-            thread=_whole(self.thread, np.int32),
-            start_ns=_whole(self.start_ns, np.int64),
-            dur_ns=_whole(self.dur_ns, np.int64),
-            categories=tuple(self.categories),
-            names=tuple(self.names),
-            threads=tuple(self.threads),
-            arguments=columns,
+            **core,
+            categories=tuple(categories),
+            names=names,
+            threads=tuple(self.threads.known),
+            arguments=arguments,
         )
 
+    def _whole(self, name: str) -> Any:
+        pieces, self.core[name] = self.core[name], []
+        return np.concatenate(pieces) if pieces else np.empty(0, CORE.get(name, np.int64))
 
-def _whole(pieces: Sequence[Any], kind: Any) -> Any:
-    return np.concatenate(pieces) if pieces else np.empty(0, kind)
+    def _finished_arguments(self) -> dict[str, Column]:
+        shared: dict[tuple[int, ...], tuple[Ints, Ints | None]] = {}
+        finished, kept = {}, []
+        for name, argument in self.arguments.items():
+            self.trouble["argument"] += argument.settle()
+            finished[name] = _column(argument, shared)
+            kept.append(argument.pieces)  # the key of `shared` is the identity of their rows
+        return finished
 
 
-def _phase(event: Mapping[str, Any]) -> int:
-    phase = event.get("ph")
-    return ord(phase) if isinstance(phase, str) and len(phase) == 1 and ord(phase) < 256 else 0
+def _column(argument: Argument, shared: dict[tuple[int, ...], tuple[Ints, Ints | None]]) -> Column:
+    """One array of rows and one of values; columns that stand at the same events share their rows."""
+    pieces = argument.pieces
+    key = tuple(id(piece.rows) for piece in pieces)
+    if key not in shared:
+        shared[key] = _joined_rows(pieces)
+    rows, order = shared[key]
+    texts = bool(pieces) and pieces[0].texts
+    values = np.concatenate([piece.values for piece in pieces]) if pieces else np.empty(0, np.int64)
+    return Column(rows, values if order is None else values[order], argument.texts.table if texts else None)
 
 
-def _name(event: Mapping[str, Any]) -> str:
-    name = event.get("name")
-    return name if isinstance(name, str) else ""
+def _joined_rows(pieces: Sequence[Piece]) -> tuple[Ints, Ints | None]:
+    rows = np.concatenate([piece.rows for piece in pieces]).astype(np.int64) if pieces else np.empty(0, np.int64)
+    if not np.any(rows[1:] < rows[:-1]):
+        return rows, None
+    order = np.argsort(rows, kind="stable")
+    return rows[order], order
 
 
-def _thread_part(value: object) -> int | str:
-    if isinstance(value, int | str) and not isinstance(value, bool):
-        return value
-    return "" if value is None else str(value)
+def _fill_categories(
+    core: Mapping[str, Any], names: Sequence[str], categories: list[str], threads: Sequence[tuple[int | str, int | str]]
+) -> None:
+    """Give a category to events of old files that have none but can be told by name or process."""
+    if "" not in categories:
+        return
+    without = core["category"] == categories.index("")
+    legacy = {category: [pid == process for pid, _ in threads] for process, category in LEGACY_PROCESSES.items()}
+    told = {category: without & np.array(on, np.bool_)[core["thread"]] for category, on in legacy.items() if any(on)}
+    if WITHOUT_CATEGORY in names:
+        told["cpu_instant_event"] = without & (core["name"] == names.index(WITHOUT_CATEGORY))
+    for category, rows in told.items():
+        if category not in categories:
+            categories.append(category)
+        core["category"][rows] = categories.index(category)
+
+
+def _hashable(value: object) -> object:
+    return value if isinstance(value, int | str | None) else str(value)
+
+
+def _single(value: object) -> object:
+    """A time as written, or something that exact_ns knows to be none."""
+    return value if isinstance(value, int | str | Decimal | None) else str(value)

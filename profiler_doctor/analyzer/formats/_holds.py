@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import numpy as np
 
 from profiler_doctor.analyzer.kinds import Has
 from profiler_doctor.analyzer.model import HealthNote
 from profiler_doctor.analyzer.trace import GPU_WORK, HOST_CALLS, Bools, Events, Ints
 
+KNOWN = frozenset(
+    ["cpu_op", "user_annotation", "gpu_user_annotation", "python_function", "cpu_instant_event", "overhead", "kernel", "gpu_memcpy", "gpu_memset", "cuda_runtime", "cuda_driver", "cuda_sync", "cuda_event", "ac2g", "fwdbwd", "external_correlation", "collective_comm", "Trace", "xpu_runtime", "xpu_driver", "xpu_sync", "xpu_scope_profiler", "mtia_runtime", "mtia_ccp_events", "mtia_insight", "mtia_counters", "privateuse1_runtime", "privateuse1_driver", "hpu_op", "glow_runtime", "cuda_profiler_range", "hardware_counters"]
+) | {""}
+"""Today's categories (kineto's ActivityType.h), flows and spans. Others are kept and counted."""
+FAR_NS = 86_400_000_000_000
+"""A day: no recording starts at 0 and goes on a day later."""
 LAUNCHES = ("Launch", "Memcpy", "Memset")
 SHOW_A_GPU = ("cuda_sync", "cuda_event", "cuda_profiler_range", "gpu_user_annotation")
 
@@ -49,6 +57,22 @@ def missing_gpu_work(events: Events) -> tuple[HealthNote, ...]:
         "counters (CUPTI or roctracer installed, permission given, no other profiler attached)."
     )
     return (HealthNote(code="GPU-NOT-RECORDED", message=said, events=len(calls)),)
+
+
+def left_out(events: Events, trouble: Counter[str]) -> Events:
+    """The same events, those without a believable time taken out of every measure; counts into `trouble`.
+
+    Some versions wrote thousands of events at time 0 without a duration, more than a day before all others. Their phase
+    becomes 0, so they are neither complete events nor anything else; their rows stay.
+    """
+    nowhere = (events.start_ns == 0) & (events.dur_ns <= 0) & (events.phase == ord("X"))
+    others = events.start_ns[(events.phase == ord("X")) & ~nowhere]
+    if len(others) and others.min() > FAR_NS and nowhere.any():
+        trouble["zero"] += int(nowhere.sum())
+        events.phase[nowhere] = 0
+    known = np.array([name in KNOWN for name in events.categories], np.bool_)
+    trouble["unknown"] += int(np.count_nonzero(~known[events.category])) if len(events) else 0
+    return events
 
 
 def _complete(events: Events, categories: tuple[str, ...]) -> Ints:

@@ -34,12 +34,3 @@ NUMBERS = frozenset(
 
 LEGACY_PROCESSES = {"CPU functions": "cpu_op", "CUDA functions": "kernel"}
 """The pid of the autograd profiler's own export (no kineto), which writes no category → the category."""
-
-
-def category_of(written: object, pid: object, name: str) -> str:
-    """The category in today's terms; "" where the event has none and none can be told."""
-    if isinstance(written, str) and written:
-        return CATEGORIES.get(written, written)
-    if name == "[memory]":
-        return "cpu_instant_event"  # PyTorch 1.9 to 1.11 left it out
-    return LEGACY_PROCESSES.get(pid, "") if isinstance(pid, str) else ""

@@ -1,0 +1,93 @@
+"""All events of a chrome trace into columns, chunk by chunk: the fast way first, the careful way where it must be."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import msgspec
+
+from profiler_doctor.analyzer.formats._columns import Columns
+from profiler_doctor.analyzer.formats._scan import CarefulReader
+from profiler_doctor.analyzer.formats._text import CHUNK_BYTES, Window
+from profiler_doctor.analyzer.formats._typed import NOT_FOR_US, TypedReader
+
+AFTER_THE_LIST = re.compile(r"trailing characters \(byte (\d+)\)")
+"""msgspec's way of saying that the list had ended before; the number is that of the byte after the first such one."""
+WIDEST = 1 << 27
+"""Bytes without a boundary between two events that are waited for before the text is given up."""
+
+
+@dataclass(frozen=True)
+class Read:
+    """Whether the list of events was closed, and how many bytes of text at the end held no complete event."""
+
+    closed: bool
+    lost: int = 0
+
+
+def read_events(window: Window, columns: Columns) -> Read:
+    """Read the list whose bracket is first in the window, up to and with its closing bracket."""
+    typed, careful = TypedReader(columns), CarefulReader(columns)
+    size = CHUNK_BYTES
+    while True:
+        window.fill(size)
+        closed = _fast(window, typed)
+        if closed is not None:
+            size = CHUNK_BYTES
+        else:
+            before = len(window.text)
+            closed, lost = _careful(window, careful)
+            if lost or (window.at_end and not closed and len(window.text) <= 1):
+                return Read(False, lost)
+            size = CHUNK_BYTES if len(window.text) < before else max(2 * before, CHUNK_BYTES)
+            if size > WIDEST:
+                return Read(False, len(window.text))
+        if closed:
+            return Read(True)
+
+
+def _fast(window: Window, typed: TypedReader) -> bool | None:
+    """Read as much of the window as is certain. Whether the list was closed; None where the careful way must go.
+
+    The window starts with the list's bracket, or with the comma after the last event read, which stands in for it.
+    """
+    comma = None if window.at_end else window.last_comma()
+    if comma is None and not window.at_end:
+        return None
+    text = window.text[:comma]
+    text[:1] = b"["
+    if comma is not None:
+        text += b"]"
+    try:
+        typed.add(text)
+    except (*NOT_FOR_US, RecursionError):
+        return None
+    except msgspec.DecodeError as error:
+        return _closed_inside(window, typed, text, str(error))
+    window.drop(len(window.text) if comma is None else comma)
+    return comma is None
+
+
+def _closed_inside(window: Window, typed: TypedReader, text: bytearray, error: str) -> bool | None:
+    found = AFTER_THE_LIST.search(error)
+    if found is None:
+        return None
+    end = int(found[1]) - 1
+    try:
+        typed.add(text[:end])
+    except (*NOT_FOR_US, msgspec.DecodeError, RecursionError):
+        return None
+    window.drop(end)
+    return True
+
+
+def _careful(window: Window, careful: CarefulReader) -> tuple[bool, int]:
+    """Read what the careful way can. Whether the list was closed, and the bytes lost at the file's end."""
+    text, rest, wrong = window.decoded()
+    careful.columns.trouble["encoding"] += wrong
+    scanned = careful.scan(text[1:], window.at_end)
+    after = text[1 + scanned.used :]
+    lost = len(after.encode("utf-8", "replace")) if scanned.lost else 0
+    window.replace(after[1:] if scanned.ended else f",{after}", rest)
+    return scanned.ended, lost

@@ -1,0 +1,125 @@
+"""The careful way through a run of events: one at a time, mended where the text can be, counted where it cannot."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+from profiler_doctor.analyzer.formats._columns import Columns
+from profiler_doctor.analyzer.formats._repair import mended
+
+EVENT_KEYS = "ph|name|cat|pid|tid|ts|dur|id|args|s|bp|cname|tts|tdur"
+BOUNDARY = re.compile(r'\}\s*,\s*(?=\{\s*"(?:' + EVENT_KEYS + r')"\s*:)')
+"""Where one event ends and the next begins: no text of a valid file can hold it, for its quotes would be escaped."""
+LAST = re.compile(r'\}(?=\s*\]\s*(?:,\s*"|\}|$))')
+"""Where the last event of the list may end."""
+BETWEEN = re.compile(r"[\s,]*")
+LONGEST_EVENT = 1 << 24
+"""Characters. What is longer and no valid event is not mended but left out."""
+TRIES = 4
+"""A broken event's text may itself hold what looks like a boundary; so many are tried as its end."""
+FLUSH = 1 << 14
+LONE_SURROGATE = re.compile(
+    r"\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F][0-9a-fA-F]{2})"
+    r"|(?<!\\u[dD][89abAB][0-9a-fA-F]{2})\\u[dD][c-fC-F][0-9a-fA-F]{2}"
+)
+"""Half a character, which no text can hold."""
+
+
+@dataclass(frozen=True)
+class Scanned:
+    """How far a scan came: characters used, whether the list of events ended there, characters lost at the end."""
+
+    used: int
+    ended: bool
+    lost: int = 0
+
+
+class CarefulReader:
+    """Reads events with Python's own JSON reader; puts them into the columns."""
+
+    def __init__(self, columns: Columns) -> None:
+        self.columns = columns
+        self.waiting: list[Mapping[str, Any]] = []
+        self.json = json.JSONDecoder(parse_float=Decimal, parse_constant=self._constant, strict=False)
+
+    def _constant(self, name: str) -> None:  # noqa: ARG002  # NaN, Infinity: JSON's own reader asks what they mean
+        self.columns.trouble["constant"] += 1
+
+    def scan(self, text: str, at_end: bool) -> Scanned:
+        """Take all events from the start of `text` on.
+
+        What follows the last boundary is left for the next call, unless the file ends here (`at_end`): then an event
+        that breaks off is counted as lost. The list's closing bracket ends the scan.
+        """
+        text, halves = LONE_SURROGATE.subn(r"\\ufffd", text)
+        self.columns.trouble["encoding"] += halves
+        place = 0
+        while True:
+            place = BETWEEN.match(text, place).end()  # type: ignore[union-attr]  # it matches the empty text too
+            if text.startswith("]", place):
+                return self._done(Scanned(place, True))
+            if place >= len(text):
+                return self._done(Scanned(place, False))
+            after = self._take(text, place)
+            if after is None:
+                return self._done(Scanned(place, False, len(text) - place if at_end else 0))
+            place = after
+
+    def _take(self, text: str, place: int) -> int | None:
+        """Read the event at `place`; where the next one begins, None where this one's end is not in `text`."""
+        try:
+            value, after = self.json.raw_decode(text, place)
+        except (ValueError, RecursionError):
+            return self._mend(text, place)
+        self._keep(value)
+        return after
+
+    def _mend(self, text: str, place: int) -> int | None:
+        ends = [found for _, found in zip(range(TRIES), BOUNDARY.finditer(text, place), strict=False)]
+        for found in ends:
+            if found.start() + 1 - place > LONGEST_EVENT:
+                break
+            value = mended(text[place : found.start() + 1], self.json)
+            if value is not None:
+                self.columns.trouble["mended"] += 1
+                self._keep(value)
+                return found.end()
+        if not ends:
+            return self._mend_last(text, place)
+        self.columns.trouble["dropped"] += 1
+        return ends[0].end()
+
+    def _mend_last(self, text: str, place: int) -> int | None:
+        """A broken event with no other after it: it may be the list's last, or not all there."""
+        ends = [found.end() for _, found in zip(range(TRIES), LAST.finditer(text, place), strict=False)]
+        for end in ends:
+            value = mended(text[place:end], self.json) if end - place <= LONGEST_EVENT else None
+            if value is not None:
+                self.columns.trouble["mended"] += 1
+                self._keep(value)
+                return end
+        self.columns.trouble["dropped"] += bool(ends)
+        return ends[0] if ends else None
+
+    def _keep(self, value: object) -> None:
+        if isinstance(value, dict):
+            self.waiting.append(value)
+        else:
+            self.columns.trouble["dropped"] += 1
+        if len(self.waiting) >= FLUSH:
+            self.flush()
+
+    def flush(self) -> None:
+        """Hand the events read so far to the columns."""
+        if self.waiting:
+            self.columns.add_events(self.waiting)
+            self.waiting = []
+
+    def _done(self, scanned: Scanned) -> Scanned:
+        self.flush()
+        return scanned

@@ -1,0 +1,149 @@
+"""What the `args` of one category look like, learned from the file and decoded at msgspec's speed.
+
+Nothing of it is written down beforehand: the first events of a category teach its argument names and the kinds of
+their values, and a chunk that brings a new name or kind teaches that. So every argument becomes a column, whoever wrote
+the file, and only what changes costs more than a typed decode.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import IntFlag
+from operator import attrgetter
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from profiler_doctor.analyzer.formats._arguments import EXACT_IN_FLOAT, NO_TEXT, Argument, Array, Piece
+from profiler_doctor.analyzer.formats._columns import Columns
+from profiler_doctor.analyzer.formats._times import ABSENT
+
+MOST_ARGUMENTS = 1000
+"""A category with more names than that has free-form keys; its events go the careful way instead."""
+
+
+class Kind(IntFlag):
+    """The kinds of JSON value that an argument was seen with."""
+
+    INT = 1
+    FLOAT = 2
+    TEXT = 4
+    BOOL = 8
+    NULL = 16
+    NESTED = 32
+    LARGE = 64
+    """Whole numbers that a double would not hold, among fractions."""
+
+
+KINDS = {
+    int: Kind.INT,
+    float: Kind.FLOAT,
+    str: Kind.TEXT,
+    bool: Kind.BOOL,
+    type(None): Kind.NULL,
+    list: Kind.NESTED,
+    dict: Kind.NESTED,
+}
+ANY_SINGLE = int | float | str | bool | None
+
+
+class TooFree(Exception):
+    """The category has more argument names than a typed decoder is good for."""
+
+
+class Shape:
+    """The arguments of one category so far."""
+
+    def __init__(self) -> None:
+        self.kinds: dict[str, Kind] = {}
+        self.decoder: msgspec.json.Decoder[list[Any]] | None = None
+        self.fields: list[tuple[str, Kind, attrgetter[Any]]] = []
+
+    def decode(self, arguments: Sequence[msgspec.Raw]) -> list[Any]:
+        """The events' `args` as structs. Raises msgspec.DecodeError for no object, TooFree for free-form keys."""
+        text = b"[" + b",".join(arguments) + b"]"
+        if self.decoder is not None:
+            try:
+                return self.decoder.decode(text)
+            except msgspec.ValidationError:
+                pass  # a name or kind not seen before
+        self._learn(text)
+        assert self.decoder is not None
+        return self.decoder.decode(text)
+
+    def _learn(self, text: bytes) -> None:
+        seen: set[tuple[str, type[object]]] = set()
+        for arguments in msgspec.json.decode(text, type=list[dict[str, Any]]):
+            seen.update(zip(arguments, map(type, arguments.values()), strict=True))
+        for name, kind in seen:
+            self.kinds[name] = self.kinds.get(name, Kind(0)) | KINDS[kind]
+        if len(self.kinds) > MOST_ARGUMENTS:
+            raise TooFree
+        self._rebuild()
+
+    def _rebuild(self) -> None:
+        fields, self.fields = [], []
+        for place, (name, kind) in enumerate(self.kinds.items()):
+            attribute = f"a{place}"
+            fields.append((attribute, *_typed(kind, name)))
+            self.fields.append((name, kind, attrgetter(attribute)))
+        struct = msgspec.defstruct("Arguments", fields, forbid_unknown_fields=True, gc=False)
+        self.decoder = msgspec.json.Decoder(list[struct])  # type: ignore[valid-type]  # made a line above
+
+    def add(self, columns: Columns, rows: Array, structs: Sequence[Any]) -> None:
+        """Hand the decoded arguments of the events at `rows` to their columns."""
+        for name, kind, get in self.fields:
+            values = list(map(get, structs))
+            argument = columns.argument(name)
+            if kind == Kind.INT:
+                _add_whole(argument, rows, values)
+            elif kind in (Kind.FLOAT, Kind.FLOAT | Kind.INT):
+                if _add_fractions(argument, rows, values) and kind & Kind.INT:
+                    self.kinds[name] |= Kind.LARGE
+            elif kind == Kind.TEXT:
+                _add_texts(argument, rows, list(map(argument.texts.__getitem__, values)))
+            elif kind & Kind.NESTED:
+                _add_texts(argument, rows, [argument.json_texts[bytes(value)] for value in values])
+            else:
+                argument.add_values(rows.tolist(), values)
+
+
+def _typed(kind: Kind, name: str) -> tuple[Any, Any]:
+    """The field's type, and its default under the argument's own name."""
+    if kind & Kind.NESTED:
+        return msgspec.Raw, msgspec.field(default=msgspec.Raw(), name=name)
+    if kind == Kind.INT:
+        return int, msgspec.field(default=ABSENT, name=name)
+    if kind in (Kind.FLOAT, Kind.FLOAT | Kind.INT):
+        return float, msgspec.field(default=float("nan"), name=name)
+    if kind == Kind.TEXT:
+        return str, msgspec.field(default=NO_TEXT, name=name)
+    return ANY_SINGLE, msgspec.field(default=None, name=name)
+
+
+def _add_whole(argument: Argument, rows: Array, values: Sequence[int]) -> None:
+    try:
+        numbers = np.array(values, np.int64)
+    except OverflowError:
+        argument.add_values(rows.tolist(), [None if value == ABSENT else value for value in values])
+        return
+    _add_piece(argument, rows, numbers, numbers != ABSENT)
+
+
+def _add_fractions(argument: Argument, rows: Array, values: Sequence[float]) -> bool:
+    numbers = np.array(values, np.float64)
+    _add_piece(argument, rows, numbers, ~np.isnan(numbers))
+    return bool(np.any(np.abs(numbers) >= EXACT_IN_FLOAT))
+
+
+def _add_texts(argument: Argument, rows: Array, codes: Sequence[int]) -> None:
+    numbers = np.array(codes, np.int32)
+    _add_piece(argument, rows, numbers, numbers >= 0, texts=True)
+
+
+def _add_piece(argument: Argument, rows: Array, values: Array, there: Array, *, texts: bool = False) -> None:
+    if there.all():
+        argument.pieces.append(Piece(rows, values, texts))
+    elif there.any():
+        argument.pieces.append(Piece(rows[there], values[there], texts))
