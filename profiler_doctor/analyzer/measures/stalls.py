@@ -1,4 +1,4 @@
-"""When a device did nothing although work had long been handed to it: something ran, or held it, that was not recorded."""
+"""When a device did nothing although work had long been handed to it: what held it was not recorded."""
 
 from __future__ import annotations
 

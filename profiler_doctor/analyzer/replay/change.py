@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from profiler_doctor.analyzer.kinds import Edit
-from profiler_doctor.analyzer.replay.edits import Removed, removed
+from profiler_doctor.analyzer.measures.idle import LOADER
+from profiler_doctor.analyzer.replay.edits import Removed, Shares, removed
 from profiler_doctor.analyzer.replay.score import Score
 from profiler_doctor.analyzer.replay.waits import CALL_NS
 from profiler_doctor.analyzer.trace import GPU_WORK, Bools, Ints, Trace
@@ -17,44 +18,86 @@ GRAPH_GAP_NS = 1_000
 """Between two kernels of one graph (RULES.md, LCH001)."""
 
 
+@dataclass(frozen=True, eq=False)
+class _Host:
+    """Pieces of host time, and the share of each that stays; times as in the trace."""
+
+    thread: Ints
+    start_ns: Ints
+    end_ns: Ints
+    keep: Shares
+
+    @classmethod
+    def of_rows(cls, trace: Trace, keep: Mapping[int, float]) -> _Host:
+        rows = np.fromiter(keep, dtype=np.int64, count=len(keep))
+        shares = np.fromiter(keep.values(), dtype=np.float64, count=len(keep))
+        events = trace.events
+        return cls(events.thread[rows].astype(np.int64), events.start_ns[rows], events.end_ns[rows], shares)
+
+    def __add__(self, other: _Host) -> _Host:
+        return _Host(
+            np.concatenate((self.thread, other.thread)),
+            np.concatenate((self.start_ns, other.start_ns)),
+            np.concatenate((self.end_ns, other.end_ns)),
+            np.concatenate((self.keep, other.keep)),
+        )
+
+    @property
+    def gone(self) -> _Host:
+        """The pieces of which nothing stays."""
+        none = self.keep == 0
+        return _Host(self.thread[none], self.start_ns[none], self.end_ns[none], self.keep[none])
+
+    def by_thread(self) -> dict[int, Removed]:
+        """The host time that goes, by thread code."""
+        groups = ((int(own), self.thread == own) for own in np.unique(self.thread))
+        return {own: removed(self.start_ns[mine], self.end_ns[mine], self.keep[mine]) for own, mine in groups}
+
+
 def edited(trace: Trace, score: Score, edit: Edit) -> Score:
     """The score with `edit` made.
 
-    A launch whose work is all dropped goes, and so does the dispatch of an op all of whose work is dropped; the Python
-    before it stays. Work that is launched inside a dropped op is dropped.
+    A launch whose work is all dropped goes, with the time inside its op that led up to it, and so does the dispatch of
+    an op all of whose work is dropped; the Python before it stays. Work launched inside a dropped op is dropped.
     """
-    works, host = score.works, _host_part(trace, edit.keep)
+    works = score.works
+    host = _Host.of_rows(trace, {row: keep for row, keep in edit.keep.items() if not _on_gpu(trace, row)})
     keep = np.array([edit.keep.get(row, 1.0) for row in works.row.tolist()])
-    dropped = (keep == 0) | _launched_in(trace, score, [row for row, share in host.items() if share == 0])
-    host |= dict.fromkeys(_wholly(works.op, dropped), 0.0)
-    host |= dict.fromkeys(score.calls.row[_wholly(works.call, dropped)].tolist(), 0.0)
-    think, own = _without(trace, score, host)
+    dropped = (keep == 0) | ((works.call >= 0) & np.append(_calls_in(score, host.gone), False)[works.call])
+    host = host + _Host.of_rows(trace, dict.fromkeys(_wholly(works.op, dropped), 0.0))
+    host = host + _launches(score, _wholly(works.call, dropped))
+    think, own = _without(score, host)
     freed = np.flatnonzero(np.isin(score.calls.row, edit.free))
     own[freed] = np.minimum(own[freed], CALL_NS)
     shorter = replace(works, dur_ns=(works.dur_ns * keep).astype(np.int64))
     changed = replace(score, works=shorter, think_ns=think, own_ns=own, dropped=dropped)
-    changed = replace(changed, freed=frozenset(freed.tolist()) | _gone(trace, score, host))
+    gone = np.flatnonzero(_calls_in(score, host.gone))
+    changed = replace(changed, freed=frozenset((*freed.tolist(), *gone.tolist())))
     return _as_one_graph(trace, changed) if edit.no_launch_gaps else changed
 
 
-def by_thread(trace: Trace, host: Mapping[int, float]) -> dict[int, Removed]:
-    """Host time that goes when each row keeps its share, by thread code."""
-    rows = np.fromiter(host, dtype=np.int64, count=len(host))
-    keep = np.fromiter(host.values(), dtype=np.float64, count=len(host))
-    threads = trace.events.thread[rows]
-    return {int(own): removed(trace, rows[threads == own], keep[threads == own]) for own in np.unique(threads)}
+def _on_gpu(trace: Trace, row: int) -> bool:
+    return trace.events.category_of(row) in GPU_WORK
 
 
-def _host_part(trace: Trace, keep: Mapping[int, float]) -> dict[int, float]:
-    return {row: share for row, share in keep.items() if trace.events.category_of(row) not in GPU_WORK}
+def _launches(score: Score, places: list[int]) -> _Host:
+    """The calls at `places`, each from the end of its op's previous launch on, where there is one."""
+    calls, op = score.calls, np.full(len(score.calls.row), -1, dtype=np.int64)
+    launched = score.works.call >= 0
+    op[score.works.call[launched]] = score.works.op[launched]
+    at = np.asarray(places, dtype=np.int64)
+    earlier = calls.after[at]
+    same = (earlier >= 0) & (op[at] >= 0) & (op[earlier] == op[at]) & (calls.thread[earlier] == calls.thread[at])
+    start = np.where(same, calls.end_ns[earlier], calls.start_ns[at]) + score.window.start_ns
+    return _Host(calls.thread[at], start, calls.end_ns[at] + score.window.start_ns, np.zeros(len(at)))
 
 
-def _without(trace: Trace, score: Score, host: Mapping[int, float]) -> tuple[Ints, Ints]:
+def _without(score: Score, host: _Host) -> tuple[Ints, Ints]:
     """Thinking time and own time of every call, without the host time that goes."""
     calls, offset = score.calls, score.window.start_ns
     think, own = score.think_ns.copy(), score.own_ns.copy()
     leader = np.where(calls.after >= 0, calls.thread[calls.after], calls.thread)
-    for thread, gone in by_thread(trace, host).items():
+    for thread, gone in host.by_thread().items():
         mine = calls.thread == thread
         thinking = gone.between(calls.free_from_ns + offset, calls.start_ns + offset)
         think -= np.where(mine | (leader == thread), thinking, 0)
@@ -62,27 +105,14 @@ def _without(trace: Trace, score: Score, host: Mapping[int, float]) -> tuple[Int
     return np.maximum(think, 0), np.maximum(own, 0)
 
 
-def _launched_in(trace: Trace, score: Score, rows: list[int]) -> Bools:
-    """Work whose launch starts inside one of the rows, on its thread."""
-    works, calls = score.works, score.calls
-    inside = _calls_in(trace, score, dict.fromkeys(rows, 0.0))
-    return (works.call >= 0) & np.append(inside, False)[works.call] if len(calls.row) else inside
-
-
-def _calls_in(trace: Trace, score: Score, host: Mapping[int, float]) -> Bools:
+def _calls_in(score: Score, host: _Host) -> Bools:
     """Calls that lie inside host time that goes altogether."""
     calls, offset = score.calls, score.window.start_ns
     inside = np.zeros(len(calls.row), dtype=np.bool_)
-    for thread, gone in by_thread(trace, host).items():
-        start, end = calls.start_ns + offset, calls.end_ns + offset
-        whole = gone.between(start, end) >= calls.dur_ns
-        inside |= (calls.thread == thread) & whole & (gone.between(start, start + 1) > 0)
+    start, end = calls.start_ns + offset, np.maximum(calls.end_ns, calls.start_ns + 1) + offset
+    for thread, gone in host.by_thread().items():
+        inside |= (calls.thread == thread) & (gone.between(start, end) >= end - start)
     return inside
-
-
-def _gone(trace: Trace, score: Score, host: Mapping[int, float]) -> frozenset[int]:
-    wholly = {row: share for row, share in host.items() if share == 0}
-    return frozenset(np.flatnonzero(_calls_in(trace, score, wholly)).tolist())
 
 
 def _wholly(groups: Ints, chosen: Bools) -> list[int]:
@@ -93,11 +123,11 @@ def _wholly(groups: Ints, chosen: Bools) -> list[int]:
 def _as_one_graph(trace: Trace, score: Score) -> Score:
     """No host time between launches, except for what the input pipeline takes; kernels follow each other closely."""
     calls, works, offset = score.calls, score.works, score.window.start_ns
-    loader = trace.rows_named(lambda name: "DataLoader" in name and "__next__" in name, ("user_annotation", "cpu_op"))
+    loader = trace.rows_named(LOADER.search, ("user_annotation", "cpu_op"))
     think = np.zeros_like(score.think_ns)
-    for thread, waiting in by_thread(trace, dict.fromkeys(loader.tolist(), 0.0)).items():
-        mine = calls.thread == thread
-        think += np.where(mine, waiting.between(calls.free_from_ns + offset, calls.start_ns + offset), 0)
+    for thread, waiting in _Host.of_rows(trace, dict.fromkeys(loader.tolist(), 0.0)).by_thread().items():
+        fetching = waiting.between(calls.free_from_ns + offset, calls.start_ns + offset)
+        think += np.where(calls.thread == thread, fetching, 0)
     launching = np.isin(np.arange(len(calls.row)), works.call) & ~calls.waits
     quick = replace(
         works,
@@ -105,5 +135,5 @@ def _as_one_graph(trace: Trace, score: Score) -> Score:
         latency_ns=np.minimum(works.latency_ns, 0),
         lag_ns=np.minimum(works.lag_ns, GRAPH_GAP_NS),
     )
-    think = np.minimum(think, score.think_ns)
-    return replace(score, works=quick, think_ns=think, own_ns=np.where(launching, 0, score.own_ns))
+    own = np.where(launching, 0, score.own_ns)
+    return replace(score, works=quick, think_ns=np.minimum(think, score.think_ns), own_ns=own)

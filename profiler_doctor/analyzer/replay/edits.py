@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from profiler_doctor.analyzer.kinds import Edit
-from profiler_doctor.analyzer.trace import Ints, Trace
+from profiler_doctor.analyzer.trace import Ints
+
+Shares = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -17,7 +20,7 @@ class Removed:
 
     start_ns: Ints
     end_ns: Ints
-    share: np.ndarray[tuple[int], np.dtype[np.float64]]
+    share: Shares
 
     def until(self, times_ns: Ints) -> Ints:
         """Nanoseconds taken away before each of the times."""
@@ -50,14 +53,12 @@ def merged(edits: Iterable[Edit]) -> Edit:
     return Edit(keep=keep, free=tuple(sorted(free)), no_launch_gaps=no_launch_gaps)
 
 
-def removed(trace: Trace, rows: Sequence[int], keep: Sequence[float]) -> Removed:
-    """The host time that goes when each row keeps its share; where rows overlap or nest, the largest loss counts once.
+def removed(starts: Ints, ends: Ints, keep: Shares) -> Removed:
+    """The host time that goes when each interval keeps its share; where they overlap, the largest loss counts once.
 
-    The rows must be of one thread: time is only shared out along one line of work.
+    The intervals must be of one thread: time is only shared out along one line of work.
     """
-    at = np.asarray(rows, dtype=np.int64)
-    starts, ends = trace.events.start_ns[at], trace.events.end_ns[at]
-    lost = 1.0 - np.clip(np.asarray(keep, dtype=np.float64), 0.0, 1.0)
+    lost = 1.0 - np.clip(keep, 0.0, 1.0)
     edges = np.unique(np.concatenate((starts, ends)))
     if len(edges) < 2:
         return Removed(edges[:0], edges[:0], np.empty(0))

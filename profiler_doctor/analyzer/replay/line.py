@@ -23,9 +23,9 @@ def line_stake(trace: Trace, edit: Edit) -> Stake:
     host = dict(edit.keep) | dict.fromkeys(edit.free, 0.0)
     rows = np.fromiter(host, dtype=np.int64, count=len(host))
     keep = np.fromiter(host.values(), dtype=np.float64, count=len(host))
-    mine = trace.events.thread[rows] == span.thread
+    mine, start, end = trace.events.thread[rows] == span.thread, trace.events.start_ns, trace.events.end_ns
     starts, ends = _stretches(trace, span)
-    gone = int(removed(trace, rows[mine], keep[mine]).between(starts, ends).sum())
+    gone = int(removed(start[rows[mine]], end[rows[mine]], keep[mine]).between(starts, ends).sum())
     total = int((ends - starts).sum())
     basis = f"up to, from the recorded time of {span.words}"
     stake = Stake(ns_per_step=gone // span.per, share=gone / total, basis=basis)
