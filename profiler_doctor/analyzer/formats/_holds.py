@@ -11,8 +11,15 @@ from profiler_doctor.analyzer.model import HealthNote
 from profiler_doctor.analyzer.trace import GPU_WORK, HOST_CALLS, Bools, Events, Ints
 
 KNOWN = frozenset(
-    ["cpu_op", "user_annotation", "gpu_user_annotation", "python_function", "cpu_instant_event", "overhead", "kernel", "gpu_memcpy", "gpu_memset", "cuda_runtime", "cuda_driver", "cuda_sync", "cuda_event", "ac2g", "fwdbwd", "external_correlation", "collective_comm", "Trace", "xpu_runtime", "xpu_driver", "xpu_sync", "xpu_scope_profiler", "mtia_runtime", "mtia_ccp_events", "mtia_insight", "mtia_counters", "privateuse1_runtime", "privateuse1_driver", "hpu_op", "glow_runtime", "cuda_profiler_range", "hardware_counters"]
-) | {""}
+    {
+        "", "cpu_op", "user_annotation", "gpu_user_annotation", "python_function", "cpu_instant_event",
+        "overhead", "kernel", "gpu_memcpy", "gpu_memset", "cuda_runtime", "cuda_driver", "cuda_sync",
+        "cuda_event", "ac2g", "fwdbwd", "external_correlation", "collective_comm", "Trace", "xpu_runtime",
+        "xpu_driver", "xpu_sync", "xpu_scope_profiler", "mtia_runtime", "mtia_ccp_events", "mtia_insight",
+        "mtia_counters", "privateuse1_runtime", "privateuse1_driver", "hpu_op", "glow_runtime",
+        "cuda_profiler_range", "hardware_counters",
+    }
+)  # fmt: skip
 """Today's categories (kineto's ActivityType.h), flows and spans. Others are kept and counted."""
 FAR_NS = 86_400_000_000_000
 """A day: no recording starts at 0 and goes on a day later."""
