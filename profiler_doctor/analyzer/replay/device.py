@@ -16,6 +16,8 @@ USUAL_LATENCY_NS = 3_000
 USUAL_GAP_NS = 1_500
 """From the end of a launch to its kernel, and between two queued kernels, for windows that show neither: the medians
 of public A100 and H100 traces are 2 to 4 µs and 1 to 2 µs."""
+PROMPT_NS = 30_000
+"""Starts later after their launch than this waited for something else; ROCm's usual latency is 15 to 20 µs."""
 CLOSE_NS = 5_000
 """A start this soon after the end of work on another stream is taken to have waited for it."""
 SLACK_NS = 100_000
@@ -71,7 +73,7 @@ class _Bounds:
     def least(self) -> tuple[Ints, Ints]:
         """The gap and the latency that a start needs at least: the usual one, or its own where that is shorter."""
         gap, latency = self.start_ns - self.before_ns, self.start_ns - self.launched_ns
-        usual_latency = _median(latency[self.by_launch & (latency < SLACK_NS)], USUAL_LATENCY_NS)
+        usual_latency = _median(latency[self.by_launch & (latency < PROMPT_NS)], USUAL_LATENCY_NS)
         usual_gap = _median(gap[~self.by_launch & (gap < CLOSE_NS)], USUAL_GAP_NS)
         return np.minimum(gap, usual_gap), np.minimum(latency, usual_latency)
 
