@@ -1,0 +1,57 @@
+"""What is said of one finding and of its cures, in words."""
+
+from __future__ import annotations
+
+from profiler_doctor.analyzer.model import Diagnosis, Finding, Trial
+from profiler_doctor.reports import wording
+from profiler_doctor.reports.ranking import Card
+from profiler_doctor.reports.story import Fact
+
+HEADINGS = {
+    "verified": "Verified",
+    "rejected": "Tried and rejected",
+    "inconclusive": "Tried, not decided",
+    "not_tried": "Not tried",
+}
+"""A trial's verdict → the heading it stands under."""
+_INTO_THE_TRACE = ("intervals_ns", "events", "rows")
+"""Evidence that, as a list, leads into the trace; it means nothing on a page."""
+
+
+def nothing(diagnosis: Diagnosis) -> str:
+    """What stands in the place of findings where there are none: all is well, or nobody could look."""
+    asked = sum(outcome.status in ("clean", "found") for outcome in diagnosis.outcomes)
+    if not asked:
+        return "No rule could be asked, so nothing was found and nothing is cleared."
+    return f"Nothing found that is worth a change ({wording.plural(asked, 'rule')} asked)."
+
+
+def claim(card: Card) -> str:
+    """What a card is worth: a verified gain, or an estimate that says "up to", never both in one."""
+    if card.verified and card.verified.speedup:
+        return wording.saving(card.verified.speedup)
+    return wording.estimate(card.finding.stake)
+
+
+def place(finding: Finding) -> str:
+    """Where in the program: file and line, module, op, as far as they are known."""
+    where = finding.where
+    line = f":{where.line}" if where.line is not None else ""
+    parts = (f"{where.file}{line}" if where.file else "", where.module or "", where.op or "")
+    return " · ".join(wording.plain(part, 160) for part in parts if part)
+
+
+def evidence(finding: Finding, most: int = 24) -> tuple[Fact, ...]:
+    """The numbers that decided, with their units in words."""
+    shown = [(key, raw) for key, raw in finding.evidence.items() if not _leads_into_the_trace(key, raw)]
+    return tuple(Fact(wording.label(key), wording.value(key, raw)) for key, raw in shown[:most])
+
+
+def _leads_into_the_trace(key: str, raw: object) -> bool:
+    return key in _INTO_THE_TRACE and isinstance(raw, list | tuple)
+
+
+def trial_notes(trial: Trial) -> tuple[str, ...]:
+    """What is known of one trial, a phrase each: its speed, its outputs, its price, the reason of its verdict."""
+    notes = (wording.speed(trial), wording.outputs(trial), wording.price(trial), wording.plain(trial.reason, 600))
+    return tuple(note for note in notes if note)
