@@ -15,7 +15,8 @@ When not to
     Where another library or process needs the results at this very point.
 
 Source
-    RULES.md, SYN002.
+    RULES.md, SYN002. The synchronizations of DistributedDataParallel and of the profiler itself look the same, and are
+    told apart by where they stand.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ When not to
     Stakes that we give are scaled to the un-profiled step where we timed one.
 
 Source
-    RULES.md, MSR005.
+    RULES.md, MSR005. On small CPU models recording makes a step 1.3 to 1.45 times as long, with stacks 3 times.
 """
 
 from __future__ import annotations
