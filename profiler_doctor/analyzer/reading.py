@@ -6,7 +6,7 @@ from pathlib import Path
 
 from profiler_doctor.analyzer import plugins
 from profiler_doctor.analyzer.errors import UnreadableTrace
-from profiler_doctor.analyzer.formats._bytes import first_bytes
+from profiler_doctor.analyzer.formats._bytes import Inflated, first_bytes
 from profiler_doctor.analyzer.kinds import Format
 from profiler_doctor.analyzer.trace import Trace
 
@@ -31,8 +31,15 @@ def _head(file: Path) -> bytes:
     except OSError as error:
         raise UnreadableTrace(f"{file} cannot be opened: {error.strerror or error}.") from error
     if not head.strip():
-        raise UnreadableTrace(f"{file} is empty: the program was ended before its profiler wrote the trace.")
+        raise UnreadableTrace(_empty(file))
     return head
+
+
+def _empty(file: Path) -> str:
+    inflated = Inflated(file)
+    if not any(piece.strip() for piece in inflated) and inflated.broken:
+        return f"{file} is not a trace: {inflated.broken}, before the first byte of text."
+    return f"{file} is empty: the program was ended before its profiler wrote the trace."
 
 
 def _not_a_trace(file: Path, head: bytes) -> str:

@@ -63,8 +63,8 @@ KINETO = {"cpu_op", "kernel", "cuda_runtime", "python_function", "user_annotatio
 def producer_of(keys: Sequence[str], written: Collection[object], fractions: bool) -> str:
     """A guess in words, "" where nothing tells; no trace holds its version.
 
-    `keys` are the top-level keys in file order, `written` the categories and arguments as they stand in the file,
-    `fractions` whether any time has a fraction of a microsecond.
+    `keys` are the top-level keys in file order, `written` the categories, arguments and processes as they stand in the
+    file, `fractions` whether any time has a fraction of a microsecond.
     """
     for marks, said in MARKS:
         if marks & set(written):

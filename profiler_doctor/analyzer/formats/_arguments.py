@@ -17,6 +17,7 @@ from profiler_doctor.analyzer.formats._terms import NUMBERS
 Array = npt.NDArray[Any]
 EXACT_IN_FLOAT = 1 << 53
 """Whole numbers from here on do not all fit a double; a column that mixes them with fractions stays text."""
+NUMPY = {int: np.int64, float: np.float64}
 HEXADECIMAL = re.compile(r"0x[0-9a-fA-F]{1,15}")
 NO_TEXT = "\x00"
 """Stands for an absent text in a list of texts; its code is -1 in every table."""
@@ -77,19 +78,21 @@ class Argument:
         self.json_texts = JsonTexts(self.texts)
 
     def add_values(self, rows: Sequence[int], values: Sequence[object]) -> None:
-        """Values as a JSON reader gives them; None is an absent value, lists and objects become JSON text."""
-        for numbers in (True, False):
-            chosen = [place for place, value in enumerate(values) if value is not None and is_number(value) is numbers]
-            if chosen:
-                self._add_alike([rows[place] for place in chosen], [values[place] for place in chosen], numbers)
-
-    def _add_alike(self, rows: Sequence[int], values: Sequence[Any], numbers: bool) -> None:
-        if not numbers:
-            codes = [self.texts[json_text(value)] for value in values]
-            self.pieces.append(Piece(np.array(rows, np.int32), np.array(codes, np.int32), texts=True))
-        else:
-            kind = np.int64 if all(isinstance(value, int) for value in values) else np.float64
-            self.pieces.append(Piece(np.array(rows, np.int32), np.array(values, kind)))
+        """Values as a JSON reader gives them: None and what is not finite are absent, lists become JSON text."""
+        of_kind: dict[type[Any], tuple[list[int], list[Any]]] = {}
+        for row, written in zip(rows, values, strict=True):
+            value = float(written) if isinstance(written, Decimal) else written
+            if value is None or (isinstance(value, float) and not np.isfinite(value)):
+                continue
+            where, found = of_kind.setdefault(type(value) if is_number(value) else str, ([], []))
+            where.append(row)
+            found.append(value)
+        for kind, (where, found) in of_kind.items():
+            if kind is str:
+                codes = [self.texts[json_text(value)] for value in found]
+                self.pieces.append(Piece(np.array(where, np.int32), np.array(codes, np.int32), texts=True))
+            else:
+                self.pieces.append(Piece(np.array(where, np.int32), np.array(found, NUMPY[kind])))
 
     def settle(self) -> int:
         """Make all pieces numbers or all texts. Returns how many values were left out because they are no numbers.

@@ -176,4 +176,5 @@ def _hashable(value: object) -> object:
 
 def _single(value: object) -> object:
     """A time as written, or something that exact_ns knows to be none."""
-    return value if isinstance(value, int | str | Decimal | None) else str(value)
+    known = isinstance(value, int | str | Decimal | None) and not isinstance(value, bool)
+    return value if known else str(value)

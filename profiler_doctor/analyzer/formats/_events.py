@@ -14,7 +14,7 @@ from profiler_doctor.analyzer.formats._typed import NOT_FOR_US, TypedReader
 
 AFTER_THE_LIST = re.compile(r"trailing characters \(byte (\d+)\)")
 """msgspec's way of saying that the list had ended before; the number is that of the byte after the first such one."""
-WIDEST = 1 << 27
+WIDEST = 1 << 26
 """Bytes without a boundary between two events that are waited for before the text is given up."""
 
 

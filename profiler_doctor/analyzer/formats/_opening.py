@@ -75,7 +75,7 @@ def _without_events(window: Window) -> str:
     if window.file.broken:
         return f"{window.file.broken}, after {end} bytes of text and before the first event."
     if header(bytes(window.text).decode("utf-8", "replace"))[0] is not None:
-        return "it is JSON, but has no list called traceEvents; is it a report or an execution graph?"
+        return "it is JSON, but has no list called traceEvents."
     return f"it breaks off at byte {end}, before the first event."
 
 

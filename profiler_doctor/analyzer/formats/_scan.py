@@ -20,8 +20,6 @@ LAST = re.compile(r'\}(?=\s*\]\s*(?:,\s*"|\}|$))')
 BETWEEN = re.compile(r"[\s,]*")
 LONGEST_EVENT = 1 << 24
 """Characters. What is longer and no valid event is not mended but left out."""
-TRIES = 4
-"""A broken event's text may itself hold what looks like a boundary; so many are tried as its end."""
 FLUSH = 1 << 14
 LONE_SURROGATE = re.compile(
     r"\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F][0-9a-fA-F]{2})"
@@ -80,31 +78,16 @@ class CarefulReader:
         return after
 
     def _mend(self, text: str, place: int) -> int | None:
-        ends = [found for _, found in zip(range(TRIES), BOUNDARY.finditer(text, place), strict=False)]
-        for found in ends:
-            if found.start() + 1 - place > LONGEST_EVENT:
-                break
-            value = mended(text[place : found.start() + 1], self.json)
-            if value is not None:
-                self.columns.trouble["mended"] += 1
-                self._keep(value)
-                return found.end()
-        if not ends:
-            return self._mend_last(text, place)
-        self.columns.trouble["dropped"] += 1
-        return ends[0].end()
-
-    def _mend_last(self, text: str, place: int) -> int | None:
-        """A broken event with no other after it: it may be the list's last, or not all there."""
-        ends = [found.end() for _, found in zip(range(TRIES), LAST.finditer(text, place), strict=False)]
-        for end in ends:
-            value = mended(text[place:end], self.json) if end - place <= LONGEST_EVENT else None
-            if value is not None:
-                self.columns.trouble["mended"] += 1
-                self._keep(value)
-                return end
-        self.columns.trouble["dropped"] += bool(ends)
-        return ends[0] if ends else None
+        """Read a broken event; its end is the next boundary, or the list's end. None: it is not all there yet."""
+        found = BOUNDARY.search(text, place)
+        end = found.start() + 1 if found else next((last.end() for last in LAST.finditer(text, place)), None)
+        if end is None:
+            return None
+        value = mended(text[place:end], self.json) if end - place <= LONGEST_EVENT else None
+        self.columns.trouble["dropped" if value is None else "mended"] += 1
+        if value is not None:
+            self._keep(value)
+        return end
 
     def _keep(self, value: object) -> None:
         if isinstance(value, dict):

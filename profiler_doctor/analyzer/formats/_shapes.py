@@ -32,8 +32,6 @@ class Kind(IntFlag):
     BOOL = 8
     NULL = 16
     NESTED = 32
-    LARGE = 64
-    """Whole numbers that a double would not hold, among fractions."""
 
 
 KINDS = {
@@ -99,8 +97,7 @@ class Shape:
             if kind == Kind.INT:
                 _add_whole(argument, rows, values)
             elif kind in (Kind.FLOAT, Kind.FLOAT | Kind.INT):
-                if _add_fractions(argument, rows, values) and kind & Kind.INT:
-                    self.kinds[name] |= Kind.LARGE
+                _add_fractions(argument, rows, values)
             elif kind == Kind.TEXT:
                 _add_texts(argument, rows, list(map(argument.texts.__getitem__, values)))
             elif kind & Kind.NESTED:
@@ -116,7 +113,7 @@ def _typed(kind: Kind, name: str) -> tuple[Any, Any]:
     if kind == Kind.INT:
         return int, msgspec.field(default=ABSENT, name=name)
     if kind in (Kind.FLOAT, Kind.FLOAT | Kind.INT):
-        return float, msgspec.field(default=float("nan"), name=name)
+        return int | float, msgspec.field(default=float("nan"), name=name)
     if kind == Kind.TEXT:
         return str, msgspec.field(default=NO_TEXT, name=name)
     return ANY_SINGLE, msgspec.field(default=None, name=name)
@@ -131,10 +128,14 @@ def _add_whole(argument: Argument, rows: Array, values: Sequence[int]) -> None:
     _add_piece(argument, rows, numbers, numbers != ABSENT)
 
 
-def _add_fractions(argument: Argument, rows: Array, values: Sequence[float]) -> bool:
+def _add_fractions(argument: Argument, rows: Array, values: Sequence[int | float]) -> None:
     numbers = np.array(values, np.float64)
-    _add_piece(argument, rows, numbers, ~np.isnan(numbers))
-    return bool(np.any(np.abs(numbers) >= EXACT_IN_FLOAT))
+    there = ~np.isnan(numbers)
+    if np.any(np.abs(numbers[there]) >= EXACT_IN_FLOAT):
+        places = np.flatnonzero(there).tolist()
+        argument.add_values(rows[there].tolist(), [values[place] for place in places])
+    else:
+        _add_piece(argument, rows, numbers, there)
 
 
 def _add_texts(argument: Argument, rows: Array, codes: Sequence[int]) -> None:

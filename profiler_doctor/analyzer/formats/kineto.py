@@ -31,11 +31,11 @@ def read_kineto(path: Path) -> Trace:
     opening = open_list(window)
     read = read_events(window, columns)
     rest = around(opening, window, read.closed)
-    written = set(columns.categories) | columns.written_arguments
+    written = set(columns.categories) | columns.written_arguments | {pid for pid, _ in columns.threads.known}
     events = left_out(columns.events(), columns.trouble)
     columns.trouble["header"] += rest.lost
     if not np.any((events.phase != 0) & (events.phase != ord("M"))):
-        raise UnreadableTrace(_empty(path, len(events), read))
+        raise UnreadableTrace(_empty(path, columns, read))
     return Trace(
         events=events,
         source=str(path),
@@ -56,8 +56,10 @@ def _health(window: Window, columns: Columns, events: Events, ends: tuple[Read, 
     return (*cut, *notes(columns.trouble), *missing_gpu_work(events))
 
 
-def _empty(path: Path, rows: int, read: Read) -> str:
-    if rows:
+def _empty(path: Path, columns: Columns, read: Read) -> str:
+    if columns.trouble["untimed"]:
+        return f"{path} holds {columns.length} events, but none of them has a usable time."
+    if columns.length:
         return f"{path} holds no events, only the names of processes and threads: nothing ran while it was recorded."
     if read.lost:
         return f"{path} breaks off within its first event; {read.lost} bytes of it are there. Record it again."
