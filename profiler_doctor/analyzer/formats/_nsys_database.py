@@ -9,6 +9,8 @@ from typing import Any
 
 from profiler_doctor.analyzer.formats._blocks import PROCESS_APART
 
+FAULTS = (sqlite3.Error, UnicodeDecodeError)
+"""What a damaged database raises; the second where the library cannot even decode its own complaint."""
 ROWS_AT_ONCE = 1 << 16
 PROCESS_SHIFT, ID_MASK = 24, (1 << 24) - 1
 """A global thread id is (…, 24 bits of process id, 24 bits of thread id), as Nsight's documentation has it."""
@@ -21,6 +23,8 @@ class Database:
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
         self._read: set[str] = set()
+        self.damaged: set[str] = set()
+        """Tables that could be read in part, at most."""
         self._places: dict[int, int] = {}
         named = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
         self.tables = frozenset(str(name) for (name,) in named)
@@ -36,9 +40,12 @@ class Database:
         self._read.add(table)
         there = self.columns(table)
         chosen = ", ".join(_quoted(name) if name in there else "NULL" for name in wanted)
-        cursor = self._connection.execute(f"SELECT {chosen} FROM {_quoted(table)}")  # noqa: S608  # names are quoted
-        while rows := cursor.fetchmany(ROWS_AT_ONCE):
-            yield rows
+        try:
+            cursor = self._connection.execute(f"SELECT {chosen} FROM {_quoted(table)}")  # noqa: S608  # names are quoted
+            while rows := cursor.fetchmany(ROWS_AT_ONCE):
+                yield rows
+        except FAULTS:
+            self.damaged.add(table)
 
     def rows(self, table: str, wanted: Sequence[str]) -> Iterator[tuple[Any, ...]]:
         """As `batches`, row by row."""
@@ -74,10 +81,7 @@ class Database:
     @cached_property
     def many_processes(self) -> bool:
         """Whether several processes used GPUs: each counts its devices for itself, from 0."""
-        if "globalPid" not in self.columns(KERNELS):
-            return False
-        found = self._connection.execute(f"SELECT count(DISTINCT globalPid) FROM {KERNELS}")  # noqa: S608  # a constant
-        return int(found.fetchone()[0]) > 1
+        return len({global_ for (global_,) in self.rows(KERNELS, ("globalPid",))}) > 1
 
     @cached_property
     def _gpus(self) -> Mapping[tuple[int, int], int]:
@@ -108,7 +112,7 @@ class Database:
                 return 0
             found = self._connection.execute(f"SELECT max(rowid) FROM {_quoted(table)}")  # noqa: S608  # quoted
             return int(found.fetchone()[0] or 0)
-        except sqlite3.Error:  # a table of an extension that is not here
+        except FAULTS:  # a table of an extension that is not here
             return 0
 
 

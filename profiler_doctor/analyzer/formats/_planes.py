@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -51,28 +52,29 @@ class Plane:
         }
 
 
-def planes(data: Raw) -> list[Plane]:
-    """All planes of a file. Raises ValueError where it is no protocol buffer."""
+def planes(data: Raw, trouble: Counter[str]) -> list[Plane]:
+    """All planes of a file; `trouble["broken"]` counts the messages that are not whole."""
     end = len(data) - PADDING
-    return [_plane(data, entry) for entry in walk(data, 0, end) if entry.number == PLANE and entry.wire == BYTES]
+    found = walk(data, 0, end, trouble)
+    return [_plane(data, entry, trouble) for entry in found if entry.number == PLANE and entry.wire == BYTES]
 
 
-def _plane(data: Raw, plane: Entry) -> Plane:
-    fields = list(walk(data, plane.start, plane.end))
+def _plane(data: Raw, plane: Entry, trouble: Counter[str]) -> Plane:
+    fields = list(walk(data, plane.start, plane.end, trouble))
     parts = [field for field in fields if field.wire == BYTES]
-    stat_names = _names(data, [part for part in parts if part.number == STAT_NAMES])
+    stat_names = _names(data, [part for part in parts if part.number == STAT_NAMES], trouble)
     name = next((text(data, part.start, part.end) for part in parts if part.number == PLANE_NAME), "")
     return Plane(
         name=name,
-        lines=tuple(_line(data, part) for part in parts if part.number == LINE),
-        event_names=_names(data, [part for part in parts if part.number == EVENT_NAMES]),
+        lines=tuple(_line(data, part, trouble) for part in parts if part.number == LINE),
+        event_names=_names(data, [part for part in parts if part.number == EVENT_NAMES], trouble),
         stat_names=stat_names,
-        stats=dict(_stat(data, part, stat_names) for part in parts if part.number == PLANE_STAT),
+        stats=dict(_stat(data, part, stat_names, trouble) for part in parts if part.number == PLANE_STAT),
     )
 
 
-def _line(data: Raw, line: Entry) -> Line:
-    fields = list(walk(data, line.start, line.end))
+def _line(data: Raw, line: Entry, trouble: Counter[str]) -> Line:
+    fields = list(walk(data, line.start, line.end, trouble))
     events = [(field.start, field.end) for field in fields if field.number == EVENT and field.wire == BYTES]
     numbers = {field.number: field.value for field in fields if field.number in (LINE_ID, LINE_TIME)}
     name = next((text(data, field.start, field.end) for field in fields if field.number == LINE_NAME), "")
@@ -80,22 +82,22 @@ def _line(data: Raw, line: Entry) -> Line:
     return Line(numbers.get(LINE_ID, 0), name, numbers.get(LINE_TIME, 0), edges[:, 0], edges[:, 1])
 
 
-def _names(data: Raw, entries: list[Entry]) -> dict[int, str]:
+def _names(data: Raw, entries: list[Entry], trouble: Counter[str]) -> dict[int, str]:
     """A table of descriptions as id → name."""
     starts, ends = (np.array([getattr(entry, edge) for entry in entries], np.int64) for edge in ("start", "end"))
-    pairs = march(data, starts, ends)
+    pairs = march(data, starts, ends, trouble)
     ids = pairs.of(KEY).last_value(len(entries)).tolist()
     described = pairs.of(VALUE)
-    names = march(data, described.start, described.end).of(NAME)
+    names = march(data, described.start, described.end, trouble).of(NAME)
     owners = described.owner[names.owner].tolist()
     spans = zip(names.start.tolist(), names.end.tolist(), strict=True)
     return {ids[owner]: text(data, *span) for owner, span in zip(owners, spans, strict=True)}
 
 
-def _stat(data: Raw, stat: Entry, names: Mapping[int, str]) -> tuple[str, object]:
+def _stat(data: Raw, stat: Entry, names: Mapping[int, str], trouble: Counter[str]) -> tuple[str, object]:
     name = ""
     value: object = None
-    for field in walk(data, stat.start, stat.end):
+    for field in walk(data, stat.start, stat.end, trouble):
         if field.number == STAT_KEY:
             name = names.get(field.value, "")
         elif field.number == DOUBLE and field.wire == FIXED64 and field.end - field.start == 8:

@@ -6,6 +6,7 @@ than a dependency with generated classes, and it can take all events of a line a
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -64,33 +65,29 @@ def padded(content: bytes) -> Raw:
     return np.frombuffer(content + bytes(PADDING), np.uint8)
 
 
-def walk(data: Raw, start: int, end: int) -> Iterator[Entry]:
-    """The fields of one message, for messages with many. What breaks off at `end` is given as far as it goes.
+def walk(data: Raw, start: int, end: int, trouble: Counter[str]) -> Iterator[Entry]:
+    """The fields of one message, for messages with many.
 
-    Raises ValueError where the bytes are no protocol buffer.
+    Where it breaks off or is damaged it ends early, and `trouble["broken"]` counts one.
     """
     view = data.data
-    while start < end:
-        key, start = _varint(view, start, end)
-        wire, value = key & 7, 0
-        if wire == VARINT:
-            value, stop = _varint(view, start, end)
-        elif wire == BYTES:
-            length, start = _varint(view, start, end)
-            stop = min(start + length, end)
-        elif wire in (FIXED64, FIXED32):
-            stop = min(start + (8 if wire == FIXED64 else 4), end)
-        else:
-            raise ValueError(f"wire type {wire} at byte {start}")
-        yield Entry(key >> 3, wire, value, start, stop)
-        start = stop
+    try:
+        while start < end:
+            key, start = _varint(view, start, end)
+            value, start, stop = _content(view, key & 7, start, end)
+            if stop > end:
+                trouble["broken"] += 1
+            yield Entry(key >> 3, key & 7, value, start, min(stop, end))
+            start = stop
+    except ValueError:
+        trouble["broken"] += 1
 
 
-def march(data: Raw, starts: Ints, ends: Ints) -> Entries:
+def march(data: Raw, starts: Ints, ends: Ints, trouble: Counter[str]) -> Entries:
     """The fields of many short messages: one round reads the next field of every message that has one left.
 
-    A message that is no protocol buffer, or runs over its end, keeps the fields before the fault; one that is not short
-    keeps its first MOST_FIELDS.
+    A message that is damaged or runs over its end keeps the fields before the fault, and `trouble["broken"]` counts it;
+    one that is not short keeps its first MOST_FIELDS.
     """
     at, owner = np.array(starts, np.int64), np.arange(len(starts))
     rounds: list[tuple[npt.NDArray[np.generic], ...]] = []
@@ -104,6 +101,7 @@ def march(data: Raw, starts: Ints, ends: Ints) -> Entries:
         good = (stop <= ends[owner]) & np.isin(wire, (VARINT, FIXED64, BYTES, FIXED32)) & (key >> np.uint64(3) > 0)
         found = (owner, (key >> np.uint64(3)).astype(np.int64), wire, value, begin, stop)
         rounds.append(tuple(part[good] for part in found))
+        trouble["broken"] += int(np.count_nonzero(~good))
         at, owner = stop[good], owner[good]
     return _joined(rounds)
 
@@ -116,6 +114,19 @@ def text(data: Raw, start: int, end: int) -> str:
 def doubles(data: Raw, starts: Ints) -> npt.NDArray[np.float64]:
     """The 64-bit fields at `starts`, as the floating-point numbers that they are."""
     return np.ascontiguousarray(data[starts[:, None] + np.arange(8)]).view(np.float64).reshape(-1)
+
+
+def _content(view: memoryview, wire: int, start: int, end: int) -> tuple[int, int, int]:
+    """Number, start and end of a field's content. Raises ValueError for a wire type that is none."""
+    if wire == VARINT:
+        value, stop = _varint(view, start, end)
+        return value, start, stop
+    if wire == BYTES:
+        length, start = _varint(view, start, end)
+        return 0, start, start + length
+    if wire in (FIXED64, FIXED32):
+        return 0, start, start + (8 if wire == FIXED64 else 4)
+    raise ValueError(f"wire type {wire}")
 
 
 def _varint(view: memoryview, at: int, end: int) -> tuple[int, int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -61,7 +62,7 @@ def add_plane(table: Table, data: Raw, plane: Plane) -> None:
 
 def _block(table: Table, data: Raw, plane: Plane, line: Line) -> Block:
     count = len(line.starts)
-    fields = march(data, line.starts, line.ends)
+    fields = march(data, line.starts, line.ends, table.trouble)
     offset, duration = (fields.of(which).last_value(count).clip(-NEVER, NEVER) for which in (OFFSET, DURATION))
     table.trouble["fraction"] += int(np.count_nonzero((offset % 1000 != 0) | (duration % 1000 != 0)))
     base = line.time_ns if line.time_ns < NEVER else NEVER
@@ -73,13 +74,13 @@ def _block(table: Table, data: Raw, plane: Plane, line: Line) -> Block:
         thread=np.zeros(count, np.int32),
         start_ns=base + offset // 1000,
         end_ns=base + (offset + duration) // 1000,
-        arguments=_arguments(data, plane, fields.of(STAT)),
+        arguments=_arguments(data, plane, fields.of(STAT), table.trouble),
     )
 
 
-def _arguments(data: Raw, plane: Plane, stats: Entries) -> dict[str, Column]:
+def _arguments(data: Raw, plane: Plane, stats: Entries, trouble: Counter[str]) -> dict[str, Column]:
     """Every stat of the events as a column; names that start with an underscore are XLA's own bookkeeping."""
-    fields = march(data, stats.start, stats.end)
+    fields = march(data, stats.start, stats.end, trouble)
     key_of = fields.of(STAT_KEY).last_value(len(stats.owner))
     found: dict[str, Column] = {}
     for key in np.unique(key_of).tolist():

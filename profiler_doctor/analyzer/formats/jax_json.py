@@ -8,9 +8,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from profiler_doctor.analyzer.errors import UnreadableTrace
 from profiler_doctor.analyzer.formats._blocks import Slice, Table, ThreadKey, block_of
-from profiler_doctor.analyzer.formats._documents import document
+from profiler_doctor.analyzer.formats._documents import written
 from profiler_doctor.analyzer.formats._holds import missing_gpu_work, what_it_holds
 from profiler_doctor.analyzer.formats._times import NEVER
 from profiler_doctor.analyzer.formats._xla import (
@@ -52,11 +51,8 @@ class Names:
 
 def read_jax_json(path: Path) -> Trace:
     """The trace in XLA's JSON. Times are rounded as in `xplane`; the zero of its clock is not in the file."""
-    found, notes = document(path, closing=b"]}")
-    written = found.get("traceEvents") if isinstance(found, dict) else None
-    if not isinstance(written, list):
-        raise UnreadableTrace(f"{path} is not a profile of JAX: it has no list of traceEvents.")
-    events = [event for event in written if isinstance(event, dict) and "ph" in event]  # the last is always {}
+    found = written(path, "traceEvents")
+    events = [event for event in found.events if "ph" in event]  # the last one of a file is always {}
     names, table = _names(events), Table()
     streams = {plane: names.has_streams(plane) for plane in names.planes.values()}
     grouped: dict[str, list[Slice]] = {}
@@ -73,8 +69,8 @@ def read_jax_json(path: Path) -> Trace:
         format="jax_json",
         producer="XLA's profiler (JAX or TensorFlow)",
         devices=tuple(_devices(names)),
-        metadata={key: value for key, value in found.items() if key != "traceEvents"},
-        health=(*notes, *table.notes(), *_notes(events), *missing_gpu_work(columns)),
+        metadata=found.around,
+        health=(*found.health, *table.notes(), *_notes(events), *missing_gpu_work(columns)),
         has=what_it_holds(columns),
     )
 
@@ -84,7 +80,7 @@ def _names(events: Sequence[Mapping[str, Any]]) -> Names:
     for event in events:
         arguments = event.get("args")
         if event["ph"] == "M" and isinstance(arguments, dict):
-            pid, tid, name = event.get("pid"), event.get("tid"), str(arguments.get("name", ""))
+            pid, tid, name = _part(event.get("pid")), _part(event.get("tid")), str(arguments.get("name", ""))
             if event.get("name") == "process_name":
                 names.planes[pid] = name
             elif event.get("name") == "thread_name":
@@ -93,20 +89,20 @@ def _names(events: Sequence[Mapping[str, Any]]) -> Names:
 
 
 def _slice(event: Mapping[str, Any], names: Names, streams: Mapping[str, bool], table: Table) -> tuple[str, Slice]:
-    pid, tid = event.get("pid"), event.get("tid")
+    pid, tid = _part(event.get("pid")), _part(event.get("tid"))
     plane, line = names.planes.get(pid, ""), names.lines.get((pid, tid), "")
     start, end = _times(event, table)
     name, arguments = str(event.get("name", "")), _arguments(event.get("args"))
     device, stream = DEVICE.match(plane), STREAM.match(line)
     if device and (stream or (line == OPS_LINE and not streams[plane])):
-        place = (int(device["id"]), int(stream["id"]) if stream else _part(tid))
+        place = (int(device["id"]), int(stream["id"]) if stream else tid)
         details = {
             key: value for detail in DETAILS for key, value in details_of(str(arguments.get(detail, ""))).items()
         }
         arguments = {**arguments, **details, "device": place[0], "stream": place[1]}
         category = work_category(name)
         return category, Slice(work_name(name, str(arguments.get(DETAILS[0], ""))), place, start, end, arguments)
-    thread: ThreadKey = (plane if device else _part(pid), line or _part(tid))
+    thread: ThreadKey = (plane if device else pid, line or tid)
     if device:
         return DERIVED, Slice(name, thread, start, end, arguments)
     if isinstance(arguments.get(STEP), int):

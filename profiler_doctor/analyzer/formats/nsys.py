@@ -13,7 +13,7 @@ from profiler_doctor.analyzer.formats._blocks import Table
 from profiler_doctor.analyzer.formats._bytes import GZIP
 from profiler_doctor.analyzer.formats._documents import whole
 from profiler_doctor.analyzer.formats._holds import missing_gpu_work, what_it_holds
-from profiler_doctor.analyzer.formats._nsys_database import Database
+from profiler_doctor.analyzer.formats._nsys_database import FAULTS, Database
 from profiler_doctor.analyzer.formats._nsys_events import add_events
 from profiler_doctor.analyzer.formats._xla import vendor_of
 from profiler_doctor.analyzer.kinds import Format
@@ -53,7 +53,7 @@ def read_nsys(path: Path) -> Trace:
                 health=(*_notes(database, left_out), *table.notes(), *missing_gpu_work(events)),
                 has=what_it_holds(events),
             )
-    except sqlite3.Error as error:
+    except FAULTS as error:
         raise UnreadableTrace(f"{path} is an SQLite database that cannot be read: {error}.") from error
 
 
@@ -99,6 +99,10 @@ def _devices(database: Database) -> Iterator[Device]:
 
 
 def _notes(database: Database, left_out: Mapping[str, int]) -> Iterator[HealthNote]:
+    if database.damaged:
+        tables = ", ".join(sorted(database.damaged))
+        said = f"The database is damaged: of {tables} only a part could be read, or nothing."
+        yield HealthNote(code="TRUNCATED", message=said, events=len(database.damaged))
     told = database.rows("DIAGNOSTIC_EVENT", ("severity", "text"))
     texts = dict.fromkeys(str(text) for severity, text in told if isinstance(severity, int) and severity >= WARNING)
     for text in list(texts)[:MOST_MESSAGES]:
@@ -125,7 +129,7 @@ def _knows(head: bytes, path: Path) -> bool:
     try:
         with closing(_connection(path)) as connection:
             tables = Database(connection).tables
-    except (sqlite3.Error, OSError, UnreadableTrace):
+    except (*FAULTS, OSError, UnreadableTrace):
         return False
     return "StringIds" in tables and any(name.startswith(OWN) for name in tables)
 

@@ -9,9 +9,8 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from profiler_doctor.analyzer.errors import UnreadableTrace
 from profiler_doctor.analyzer.formats._blocks import Slice, Table, ThreadKey, block_of
-from profiler_doctor.analyzer.formats._documents import document
+from profiler_doctor.analyzer.formats._documents import written
 from profiler_doctor.analyzer.formats._holds import missing_gpu_work, what_it_holds
 from profiler_doctor.analyzer.formats._times import exact_ns
 from profiler_doctor.analyzer.kinds import Format, Has
@@ -33,19 +32,17 @@ def read_ort(path: Path) -> Trace:
     A node's kernel_time is a cpu_op named after its operator, its fences are of category `ort_fence`, model_run is a
     step, everything else of the session an annotation. Times are microseconds since the profiler's start.
     """
-    found, notes = document(path, closing=b"]")
-    if not isinstance(found, list):
-        raise UnreadableTrace(f"{path} is not an ONNX Runtime profile: it should be a list of events.")
-    written = [event for event in found if isinstance(event, dict) and event.get("ph") == "X"]
+    found = written(path, None)
+    complete = [event for event in found.events if event.get("ph") == "X"]
     table, step = Table(), count()
     grouped: dict[str, list[Slice]] = {}
-    for event in sorted(written, key=lambda event: exact_ns(event.get("ts")) or 0):
+    for event in sorted(complete, key=lambda event: exact_ns(event.get("ts")) or 0):
         category, slice_ = _slice(event, step)
         grouped.setdefault(category, []).append(slice_)
     for category, slices in grouped.items():
         table.add(block_of(category, slices))
     events = table.events(path)
-    notes = (*notes, *table.notes(), *_notes(written, grouped), *missing_gpu_work(events))
+    notes = (*found.health, *table.notes(), *_notes(complete, grouped), *missing_gpu_work(events))
     return Trace(
         events=events, source=str(path), format="ort", producer="ONNX Runtime", health=notes, has=_has(events, notes)
     )
@@ -118,7 +115,7 @@ def _thread(event: Mapping[str, Any]) -> ThreadKey:
     return pid if isinstance(pid, int | str) else "", tid if isinstance(tid, int | str) else ""
 
 
-def _notes(written: Sequence[Mapping[str, Any]], grouped: Mapping[str, Sequence[Slice]]) -> Iterable[HealthNote]:
+def _notes(complete: Sequence[Mapping[str, Any]], grouped: Mapping[str, Sequence[Slice]]) -> Iterable[HealthNote]:
     nodes, runs = (
         grouped.get("cpu_op", ()),
         [s for s in grouped.get("user_annotation", ()) if "Written name" in s.arguments],
@@ -134,8 +131,8 @@ def _notes(written: Sequence[Mapping[str, Any]], grouped: Mapping[str, Sequence[
             f"{others[len(others) // 2] / 1e6:.3f} ms in the median): it is kept, and left out of the step's time."
         )
         yield HealthNote(code="WARM-UP", message=said, events=1)
-    if len(written) >= MOST_EVENTS:
-        said = f"The profile holds {len(written)} events: there ONNX Runtime stops recording, so the end is missing."
+    if len(complete) >= MOST_EVENTS:
+        said = f"The profile holds {len(complete)} events: there ONNX Runtime stops recording, so the end is missing."
         yield HealthNote(code="TRUNCATED", message=said, events=1)
 
 

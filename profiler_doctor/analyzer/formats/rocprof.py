@@ -23,7 +23,7 @@ GPU = 2
 
 def read_rocprof(path: Path) -> Trace:
     """The trace in a rocprofv3 file. Times are nanoseconds of the machine's own clock, kept as they are."""
-    found, notes = document(path)
+    found = document(path)
     tool = found.get(TOOL) if isinstance(found, dict) else None
     entries = [entry for entry in (tool if isinstance(tool, list) else [tool]) if isinstance(entry, dict)]
     if not entries:
@@ -41,7 +41,7 @@ def read_rocprof(path: Path) -> Trace:
         producer="rocprofv3",
         devices=tuple({device.id: device for process in processes for device in _devices(process)}.values()),
         metadata={"processes": [process.pid for process in processes]},
-        health=(*notes, *table.notes(), *_notes(processes), *missing_gpu_work(events)),
+        health=(*table.notes(), *_notes(processes), *missing_gpu_work(events)),
         has=what_it_holds(events),
     )
 

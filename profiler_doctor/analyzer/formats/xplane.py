@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 
-from profiler_doctor.analyzer.errors import UnreadableTrace
 from profiler_doctor.analyzer.formats._blocks import Table
 from profiler_doctor.analyzer.formats._documents import whole
 from profiler_doctor.analyzer.formats._holds import missing_gpu_work, what_it_holds
@@ -28,15 +28,12 @@ def read_xplane(path: Path) -> Trace:
     """The trace in an xplane file.
 
     Starts and ends are each rounded down to the nanosecond, so that what followed one another still does; how many had
-    a fraction is noted. Kernels are the events of the lines "Stream #…" alone. Raises UnreadableTrace.
+    a fraction is noted. Kernels are the events of the lines "Stream #…" alone.
     """
     content, broken = whole(path)
     data, table = padded(content), Table()
-    try:
-        found = planes(data)
-        said = _told(data)
-    except ValueError as error:
-        raise UnreadableTrace(f"{path} is no xplane file that can be read: {error}.") from error
+    found = planes(data, table.trouble)
+    said = _told(data)
     for plane in found:
         add_plane(table, data, plane)
     events = table.events(path)
@@ -49,14 +46,14 @@ def read_xplane(path: Path) -> Trace:
         base_ns=_base(facts, events),
         devices=tuple(_devices(found)),
         metadata={**facts, "hostnames": said.get(HOSTNAME, [])},
-        health=(*_notes(said, broken), *table.notes(), *missing_gpu_work(events)),
+        health=(*_notes(said, broken, table.trouble["broken"]), *table.notes(), *missing_gpu_work(events)),
         has=what_it_holds(events),
     )
 
 
 def _told(data: Raw) -> dict[int, list[str]]:
     said: dict[int, list[str]] = {}
-    for entry in walk(data, 0, len(data) - PADDING):
+    for entry in walk(data, 0, len(data) - PADDING, Counter()):
         if entry.number in (ERROR, WARNING, HOSTNAME) and entry.wire == BYTES:
             said.setdefault(entry.number, []).append(text(data, entry.start, entry.end))
     return said
@@ -92,11 +89,11 @@ def _devices(found: Sequence[Plane]) -> Iterator[Device]:
             )
 
 
-def _notes(said: Mapping[int, list[str]], broken: str) -> Iterator[HealthNote]:
-    if broken:
-        yield HealthNote(
-            code="TRUNCATED", message=f"The file breaks off ({broken}); what came before is read.", events=1
-        )
+def _notes(said: Mapping[int, list[str]], broken: str, damaged: int) -> Iterator[HealthNote]:
+    if broken or damaged:
+        why = f" ({broken})" if broken else ""
+        message = f"The file breaks off or is damaged{why}, at {damaged} places: of each part what came before is read."
+        yield HealthNote(code="TRUNCATED", message=message, events=damaged)
     for level in (ERROR, WARNING):
         for sentence in dict.fromkeys(said.get(level, ())):
             yield HealthNote(code="PROFILER-SAYS", message=f"The profiler says: {sentence}", events=0)
@@ -105,16 +102,14 @@ def _notes(said: Mapping[int, list[str]], broken: str) -> Iterator[HealthNote]:
 def _knows(head: bytes, path: Path) -> bool:  # noqa: ARG001  # the kind's signature
     """Whether the first message is a plane by its name: it comes first in it, behind at most a number."""
     data = padded(head)
-    try:
-        plane = next(walk(data, 0, len(head)))
-        if plane.number != PLANE or plane.wire != BYTES:
-            return False
-        for field in islice(walk(data, plane.start, plane.end), 2):
-            if field.number == PLANE_NAME and field.wire == BYTES:
-                return PLANE_NAMED.match(text(data, field.start, field.end)) is not None
-    except (ValueError, StopIteration):
+    plane = next(walk(data, 0, len(head), Counter()), None)
+    if plane is None or plane.number != PLANE or plane.wire != BYTES:
         return False
-    return False
+    first = islice(walk(data, plane.start, plane.end, Counter()), 2)
+    names = [
+        text(data, field.start, field.end) for field in first if field.number == PLANE_NAME and field.wire == BYTES
+    ]
+    return any(PLANE_NAMED.match(name) for name in names)
 
 
 FORMAT = Format(name="xplane", knows=_knows, read=read_xplane)
