@@ -16,22 +16,44 @@ PUTS_WORK = re.compile(r"Launch|Memcpy|Memset|Enqueue", re.IGNORECASE)
 def launch_of(trace: Trace) -> Ints:
     """For every event row: the row of the host call that launched it, -1 if it is no GPU work or the launch is missing.
 
-    Joined by correlation alone (a graph launch has one for all its kernels); a correlation of 0 links nothing.
+    Joined by correlation alone (a graph launch has one for all its kernels); a correlation of 0 links nothing. Where a
+    correlation comes back (joined recordings, a counter that wrapped), the last call before the work's start is meant.
     """
     events = trace.events
     found = np.full(len(events), -1)
     correlation = events.column("correlation")
-    calls = trace.rows(*HOST_CALLS)
-    keys = correlation.at(calls, 0)
-    able = events.matching_names(PUTS_WORK.search)[events.name[calls]]
-    order = np.lexsort((~able, keys))
-    calls, keys = calls[order], keys[order]
-    work = trace.rows(*GPU_WORK)
-    wanted = correlation.at(work, 0)
-    if len(calls) and len(work):
-        place = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
-        found[work] = np.where((keys[place] == wanted) & (wanted > 0), calls[place], -1)
+    calls, work = _able(trace, trace.rows(*HOST_CALLS)), trace.rows(*GPU_WORK)
+    if not len(calls) or not len(work):
+        return found
+    keys, wanted = correlation.at(calls, 0), correlation.at(work, 0)
+    place = _last_before((keys, events.start_ns[calls]), (wanted, events.start_ns[work]))
+    found[work] = np.where((place >= 0) & (wanted > 0), calls[place], -1)
     return found
+
+
+def _able(trace: Trace, calls: Ints) -> Ints:
+    """The calls less those that cannot have started work although another one of the same correlation can."""
+    able = trace.events.matching_names(PUTS_WORK.search)[trace.events.name[calls]]
+    keys = trace.events.column("correlation").at(calls, 0)
+    return calls[able | ~np.isin(keys, keys[able])]
+
+
+def _last_before(calls: tuple[Ints, Ints], work: tuple[Ints, Ints]) -> Ints:
+    """For each (key, time) of `work` the place of the last call with that key up to that time, else of the key's first.
+
+    -1 where no call has the key.
+    """
+    every = np.concatenate((calls[0], work[0])), np.concatenate((calls[1], work[1]))
+    is_work = np.arange(len(every[0])) >= len(calls[0])
+    order = np.lexsort((is_work, every[1], every[0]))
+    latest = np.maximum.accumulate(np.where(is_work[order], -1, np.arange(len(order))))
+    place = np.empty(len(order), np.int64)
+    place[order] = np.where(latest >= 0, order[latest], -1)
+    place = place[len(calls[0]) :]
+    by_key = np.lexsort((calls[1], calls[0]))
+    first = by_key[np.minimum(np.searchsorted(calls[0][by_key], work[0]), len(by_key) - 1)]
+    place = np.where((place >= 0) & (calls[0][place] == work[0]), place, first)
+    return np.where(calls[0][place] == work[0], place, -1)
 
 
 @measure

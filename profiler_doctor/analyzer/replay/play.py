@@ -53,7 +53,7 @@ def play(score: Score) -> Played:
             work_end[place] = begin + dur[place]
             stream_end[stream] = max(stream_end[stream], work_end[place])
         if call in waits.works and call not in score.freed:
-            for place in waits.works[call].tolist():
+            for place in waits.works[call]:
                 end = max(end, work_end[place] + waits.residual_ns[call])
         call_end[call] = end
     calls_end, works_end = np.array(call_end, dtype=np.int64), np.array(work_end, dtype=np.int64)
