@@ -21,7 +21,7 @@ def test_a_duration_has_three_digits_and_the_unit_that_suits_it(ns: int, text: s
 
 @pytest.mark.parametrize(
     ("part", "text"),
-    [(0.0, "0 %"), (0.0004, "under 0.1 %"), (0.034, "3.4 %"), (0.0996, "10 %"), (0.237, "24 %"), (1.0, "100 %")],
+    [(0.0, "0 %"), (0.0004, "< 0.1 %"), (0.034, "3.4 %"), (0.0996, "10 %"), (0.237, "24 %"), (1.0, "100 %")],
 )
 def test_a_share_is_a_percentage_and_never_nought_for_something(part: float, text: str) -> None:
     assert wording.share(part) == text

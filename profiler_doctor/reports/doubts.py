@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from profiler_doctor.analyzer.model import Diagnosis, RuleOutcome
-from profiler_doctor.reports import wording
+from profiler_doctor.reports import ranking, wording
 from profiler_doctor.reports.story import Fact
 
 
@@ -21,12 +21,12 @@ class Settled:
 def small(diagnosis: Diagnosis) -> tuple[Settled, ...]:
     """What was checked, seen, and does not matter."""
     seen = [outcome for outcome in diagnosis.outcomes if outcome.status == "clean" and outcome.findings]
-    return tuple(Settled(outcome.code, outcome.name, _small(outcome)) for outcome in seen)
+    return tuple(Settled(outcome.code, outcome.name, _small(outcome, ranking.whole(diagnosis))) for outcome in seen)
 
 
-def _small(outcome: RuleOutcome) -> str:
+def _small(outcome: RuleOutcome, whole: str) -> str:
     shares = [finding.stake.share for finding in outcome.findings if finding.stake.share is not None]
-    worth = f"up to {wording.share(max(shares))} of the step (estimate)" if shares else ""
+    worth = f"up to {wording.share(max(shares))} of the {whole} (estimate)" if shares else ""
     message = wording.plain(outcome.findings[0].message, 400)
     return f"{worth}: {message}" if worth else message
 
@@ -43,12 +43,24 @@ def health(diagnosis: Diagnosis) -> tuple[Fact, ...]:
     return tuple(Fact(wording.plain(note.code, 40), wording.plain(note.message, 600)) for note in notes)
 
 
+def beware(diagnosis: Diagnosis) -> str:
+    """Points from numbers to the notes that qualify them; empty where there are none."""
+    codes = sorted({wording.name(note.code) for note in diagnosis.health})
+    return f"Read these times with the notes on the measurement below ({', '.join(codes[:6])})." if codes else ""
+
+
 def skipped(diagnosis: Diagnosis) -> tuple[Fact, ...]:
-    """Reason → the rules that could not be asked for it. What the user left out by choice is not listed."""
+    """Rules → the reason why they could not be asked. What the user left out by choice is not listed.
+
+    Where a note on the measurement forbids a rule, the note's sentence is not said again: it stands among the notes.
+    """
     by_reason: dict[str, list[str]] = {}
+    noted = {note.code for note in diagnosis.health}
     for outcome in diagnosis.outcomes:
         if outcome.status == "skipped" and outcome.reason != "not selected":
-            by_reason.setdefault(outcome.reason or "no reason given", []).append(outcome.code)
+            first = outcome.reason.partition(": ")[0]
+            short = first if any(f"({code})" in first for code in noted) else outcome.reason
+            by_reason.setdefault(short or "no reason given", []).append(outcome.code)
     return tuple(Fact(", ".join(sorted(codes)), wording.plain(reason, 600)) for reason, codes in by_reason.items())
 
 

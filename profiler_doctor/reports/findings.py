@@ -29,8 +29,8 @@ def nothing(diagnosis: Diagnosis) -> str:
 def claim(card: Card) -> str:
     """What a card is worth: a verified gain, or an estimate that says "up to", never both in one."""
     if card.verified and card.verified.speedup:
-        return wording.saving(card.verified.speedup)
-    return wording.estimate(card.finding.stake)
+        return wording.saving(card.verified.speedup, card.whole)
+    return wording.estimate(card.finding.stake, card.whole)
 
 
 def place(finding: Finding) -> str:

@@ -36,6 +36,9 @@ def _sections(diagnosis: Diagnosis) -> Iterator[str]:
     yield _titled("Step time", _list(_safe(sentence, 600) for sentence in story.step_time(diagnosis)))
     for breakdown in story.breakdowns(diagnosis.totals):
         yield _titled(breakdown.title, _parts(story.folded(breakdown, ROWS)))
+    if not story.breakdowns(diagnosis.totals):
+        ops = [f"{_code(op.label)}: {op.text}" for op in story.top_ops(diagnosis, 8)]
+        yield _titled("The ops that took most time", _list(ops))
     yield from _findings(diagnosis)
     yield _trials("Tried and rejected", ranking.trials_that(diagnosis, "rejected"))
     yield _trials("Tried, not decided", ranking.trials_that(diagnosis, "inconclusive"))

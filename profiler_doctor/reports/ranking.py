@@ -19,6 +19,8 @@ class Card:
     trials: tuple[Trial, ...] = ()
     verified: Trial | None = None
     """The best verified cure."""
+    whole: str = "step"
+    """What its shares are of: the step, or the recorded window where no steps were found."""
     alongside: tuple[Card, ...] = ()
     """Illnesses that the same verified cure answers: its gain stands here and is not counted again."""
 
@@ -59,6 +61,11 @@ def open_cards(diagnosis: Diagnosis) -> tuple[Card, ...]:
     return tuple(card for card in ranked(diagnosis) if not card.settled)
 
 
+def whole(diagnosis: Diagnosis) -> str:
+    """What shares are of: "step", or "recorded window" where no steps were found."""
+    return "step" if diagnosis.totals.steps or diagnosis.totals.step_ns.median is not None else "recorded window"
+
+
 def joint_trial(diagnosis: Diagnosis) -> Trial | None:
     """The trial of all verified fixes together, which is named `one + other`."""
     together = [trial for trial in diagnosis.trials if "+" in trial.fix]
@@ -94,7 +101,15 @@ def _card(outcome: RuleOutcome, diagnosis: Diagnosis) -> Card:
     verified = [trial for trial in trials if trial.verdict == "verified" and trial.speedup]
     best = max(verified, key=lambda trial: trial.speedup or 0.0, default=None)
     worth_a_look = tuple(finding for finding in rest if not _small(finding))
-    return Card(code=outcome.code, name=outcome.name, finding=first, places=worth_a_look, trials=trials, verified=best)
+    return Card(
+        code=outcome.code,
+        name=outcome.name,
+        finding=first,
+        places=worth_a_look,
+        trials=trials,
+        verified=best,
+        whole=whole(diagnosis),
+    )
 
 
 def _small(finding: Finding) -> bool:

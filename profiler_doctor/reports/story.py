@@ -9,7 +9,7 @@ from pathlib import PurePath
 
 from profiler_doctor.analyzer.model import Capture, Diagnosis, Totals
 from profiler_doctor.reports import wording
-from profiler_doctor.reports.ranking import Card, open_cards, trials_that
+from profiler_doctor.reports.ranking import Card, open_cards, trials_that, whole
 
 BUSY = "device busy"
 _PARTS = {
@@ -129,7 +129,7 @@ def step_time(diagnosis: Diagnosis) -> tuple[str, ...]:
     if step_ns.median is None:
         window = f"the whole recorded window of {wording.duration(diagnosis.totals.span_ns)}"
         span = window if diagnosis.totals.span_ns else "the whole recorded window"
-        return (f"No step time: {wording.plain(step_ns.basis)}. Shares below are of {span}.",)
+        return (f"No step time: {wording.plain(step_ns.basis)}. Shares are of {span}.",)
     return (f"{wording.steps(step_ns)}. {_sentence(step_ns.basis)}", *_beside_the_step(diagnosis))
 
 
@@ -157,13 +157,22 @@ def breakdowns(totals: Totals) -> tuple[Breakdown, ...]:
 
 
 def _breakdown(title: str, ns_by_part: Mapping[str, int]) -> Breakdown:
-    whole = sum(max(ns, 0) for ns in ns_by_part.values())
-    parts = [Part(_part(name), ns, ns / whole) for name, ns in ns_by_part.items() if ns > 0]
+    complete = sum(max(ns, 0) for ns in ns_by_part.values())
+    parts = [Part(_part(name), ns, ns / complete) for name, ns in ns_by_part.items() if ns > 0]
     return Breakdown(title, tuple(sorted(parts, key=lambda part: -part.ns)))
 
 
 def _part(name: str) -> str:
     return _PARTS.get(name) or wording.plain(name.replace("_", " "), 60)
+
+
+def top_ops(diagnosis: Diagnosis, most: int) -> tuple[Fact, ...]:
+    """The ops with the largest self time, over the whole recording."""
+    ops = sorted(diagnosis.tables.ops, key=lambda op: -op.self_ns)[:most]
+    return tuple(
+        Fact(wording.plain(op.name, 60), f"{wording.duration(op.self_ns)} in {wording.plural(op.count, 'call')}")
+        for op in ops
+    )
 
 
 def folded(breakdown: Breakdown, most: int) -> tuple[Part, ...]:
@@ -199,7 +208,7 @@ def _verified_sign(diagnosis: Diagnosis) -> Sign | None:
     best = max(trials_that(diagnosis, "verified"), key=lambda trial: trial.speedup or 0.0, default=None)
     if best is None or not best.speedup:
         return None
-    note = f"of the step, by {wording.name(best.fix)} ({wording.times(best.speedup)})"
+    note = f"of the {whole(diagnosis)}, by {wording.name(best.fix)} ({wording.times(best.speedup)})"
     return Sign("Verified gain", wording.share(1 - 1 / best.speedup), note, "verified")
 
 
@@ -210,7 +219,7 @@ def _estimated_sign(cards: tuple[Card, ...]) -> Sign | None:
         return None
     best = max(estimated, key=lambda card: card.finding.stake.share or 0.0)
     figure = f"up to {wording.share(best.finding.stake.share or 0.0)}"
-    return Sign("Largest estimate", figure, f"of the step, for {wording.name(best.name)}", "estimated")
+    return Sign("Largest estimate", figure, f"of the {best.whole}, for {wording.name(best.name)}", "estimated")
 
 
 def _rules_sign(diagnosis: Diagnosis) -> Sign:

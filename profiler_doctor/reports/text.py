@@ -77,6 +77,18 @@ def _time(diagnosis: Diagnosis) -> Iterator[RenderableType]:
     for breakdown in story.breakdowns(diagnosis.totals):
         yield from _title(breakdown.title)
         yield _bars(story.folded(breakdown, PARTS))
+    if not story.breakdowns(diagnosis.totals):
+        yield from _ops(story.top_ops(diagnosis, PARTS))
+    beware = doubts.beware(diagnosis)
+    if beware and story.breakdowns(diagnosis.totals):
+        yield _indented(Text(beware, style="dim"))
+
+
+def _ops(ops: Sequence[story.Fact]) -> Iterator[RenderableType]:
+    """Where nothing better is known of where the time goes: the ops that took most of it."""
+    if ops:
+        yield from _title("The ops that took most time (their own, without the ops inside)")
+        yield _facts(ops)
 
 
 def _bars(parts: Sequence[story.Part]) -> RenderableType:
@@ -158,10 +170,9 @@ def _together(diagnosis: Diagnosis) -> Iterator[RenderableType]:
     stake = diagnosis.joint_stake
     estimated = [card for card in ranking.open_cards(diagnosis) if not card.verified and card.finding.stake.share]
     if len(estimated) > 1 and stake.share:
+        worth = f"{wording.share(stake.share)} of the {ranking.whole(diagnosis)}"
         yield ""
-        yield _indented(
-            Text(f"All estimates taken together: up to {wording.share(stake.share)} of the step, not their sum.")
-        )
+        yield _indented(Text(f"All estimates taken together: up to {worth}, not their sum."))
 
 
 def _trials(heading: str, trials: Sequence[Trial], diagnosis: Diagnosis) -> Iterator[RenderableType]:
@@ -239,7 +250,7 @@ def _title(words: str) -> Iterator[RenderableType]:
 
 def _facts(facts: Iterable[story.Fact]) -> RenderableType:
     table = Table.grid(padding=(0, 2))
-    table.add_column(style="dim", no_wrap=True, max_width=24, overflow="ellipsis")
+    table.add_column(style="dim", no_wrap=True, max_width=36, overflow="ellipsis")
     table.add_column(overflow="fold")
     for fact in facts:
         table.add_row(Text(fact.label), Text(fact.text))

@@ -81,7 +81,7 @@ def share(part: float) -> str:
     """A share as percent: `12 %`, below ten with one decimal, and never `0 %` for something that is there."""
     percent = 100 * part
     if 0 < percent < 0.1:
-        return "under 0.1 %"
+        return "< 0.1 %"
     return f"{percent:.0f} %" if abs(percent) >= 9.95 or percent == 0 else f"{percent:.1f} %"
 
 
@@ -116,18 +116,18 @@ def interval(low: float | None, high: float | None) -> str:
     return "" if low is None or high is None else f"{low:.2f}–{high:.2f}"
 
 
-def estimate(stake: Stake) -> str:
-    """A stake as what it is: an upper bound by estimate, never a measurement."""
+def estimate(stake: Stake, whole: str = "step") -> str:
+    """A stake as what it is: an upper bound by estimate, never a measurement. `whole` is what the share is of."""
     if stake.share is not None:
-        return f"up to {share(stake.share)} of the step (estimate)"
+        return f"up to {share(stake.share)} of the {whole} (estimate)"
     if stake.ns_per_step:
         return f"up to {duration(stake.ns_per_step)} per step (estimate)"
     return ONLY_A_TRIAL
 
 
-def saving(speedup: float) -> str:
-    """A verified speed-up as the share of the step that it takes away."""
-    return f"verified: {share(1 - 1 / speedup)} of the step"
+def saving(speedup: float, whole: str = "step") -> str:
+    """A verified speed-up as the share of the `whole` that it takes away."""
+    return f"verified: {share(1 - 1 / speedup)} of the {whole}"
 
 
 def speed(trial: Trial) -> str:
@@ -162,7 +162,7 @@ def steps(step_ns: StepTime) -> str:
     """The time of a step with its quartiles: `212 ms (middle half 208 ms – 219 ms)`."""
     if step_ns.median is None:
         return "not measured"
-    if step_ns.low is None or step_ns.high is None:
+    if step_ns.low is None or step_ns.high is None or step_ns.low == step_ns.high:
         return duration(step_ns.median)
     return f"{duration(step_ns.median)} (middle half {duration(step_ns.low)} – {duration(step_ns.high)})"
 

@@ -12,6 +12,7 @@ from profiler_doctor.analyzer.kinds import Report
 from profiler_doctor.analyzer.model import Diagnosis
 from profiler_doctor.analyzer.plugins import find
 from profiler_doctor.analyzer.verdict import LEVELS, level_of
+from profiler_doctor.reports.text import print_text
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,7 +60,10 @@ def _met(diagnosis: Diagnosis, fail_on: str) -> bool:
 
 
 def show(diagnosis: Diagnosis, options: Output, trace_file: Path | None) -> None:
-    """The chosen report on standard output."""
+    """The chosen report on standard output; the text one suits itself to the terminal: width, colour, `--top`."""
     sys.stdout.flush()
+    if not options.for_machines:
+        print_text(diagnosis, sys.stdout, options.top, options.out / "report.html" if options.out else None)
+        return
     sys.stdout.buffer.write(options.report.render(diagnosis, trace_file))
     sys.stdout.buffer.flush()
