@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
+from profiler_doctor.analyzer.measures.autograd import forward_of
 from profiler_doctor.analyzer.measures.frames import MODULE_FRAME, frames, module_frames
 from profiler_doctor.analyzer.measures.twins import twins
 from profiler_doctor.analyzer.trace import Ints, Trace, measure
@@ -12,16 +13,17 @@ from profiler_doctor.analyzer.trace import Ints, Trace, measure
 
 @measure
 def modules(trace: Trace) -> pd.DataFrame:
-    """Every cpu_op that ran inside an nn.Module's call, in file order.
+    """Every cpu_op that ran inside an nn.Module's call, in file order; backward ops count where their forward op ran.
 
     Columns: row, module (path, outermost first: "ResNet_0/Sequential_1/Conv2d_3"), module_row (the innermost module
     frame's row in the recording that has the stacks).
     """
     rows = trace.rows("cpu_op")
-    recorded, there = (trace, rows) if len(trace.rows("python_function")) else (trace.stacks, rows)
+    recorded = trace if len(trace.rows("python_function")) else trace.stacks
     if recorded is None or not len(rows):
         return pd.DataFrame({"row": rows[:0], "module": [], "module_row": rows[:0]})
-    there = twins(trace, recorded, rows) if recorded is not trace else rows
+    there = forward_of(trace)[rows]
+    there = twins(trace, recorded, there) if recorded is not trace else there
     table = frames(recorded)
     known = np.where(there >= 0, there, 0)
     around = table.around(recorded.events.thread[known].astype(np.int64), recorded.events.start_ns[known])

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import re
-
 import numpy as np
 
+from profiler_doctor.analyzer.measures.autograd import forward_of
 from profiler_doctor.analyzer.measures.frames import frames, own_frames, place_in_source
 from profiler_doctor.analyzer.measures.modules import module_of
-from profiler_doctor.analyzer.measures.ops import outermost_named
 from profiler_doctor.analyzer.measures.twins import twins
 from profiler_doctor.analyzer.model import Where
-from profiler_doctor.analyzer.trace import Ints, Trace, measure
-
-BACKWARD = re.compile(r"^autograd::engine::evaluate_function|Backward\d*$")
+from profiler_doctor.analyzer.trace import Ints, Trace
 
 
 def source_of(trace: Trace, op_rows: Ints) -> list[tuple[str, int] | None]:
@@ -53,24 +49,3 @@ def with_stacks(trace: Trace, rows: Ints) -> tuple[Trace | None, Ints]:
     if trace.stacks is None:
         return None, rows
     return trace.stacks, twins(trace, trace.stacks, rows)
-
-
-@measure
-def forward_of(trace: Trace) -> Ints:
-    """For every event row: the op of the forward pass whose gradient it helps to work out, else the row itself.
-
-    Autograd gives both the same sequence number; ops under a backward node take the node's.
-    """
-    events = trace.events
-    found = np.arange(len(events))
-    rows = trace.rows("cpu_op")
-    node = outermost_named(trace, rows, BACKWARD.search)
-    sequence = events.column("Sequence number")
-    forward = rows[node < 0]
-    forward = forward[np.argsort(events.start_ns[forward], kind="stable")[::-1]]
-    first = dict(zip(sequence.at(forward, -1).tolist(), forward.tolist(), strict=True))  # the earliest one stays
-    backward = rows[node >= 0]
-    wanted = sequence.at(node[node >= 0], -1).tolist()
-    pairs = zip(wanted, backward.tolist(), strict=True)
-    found[backward] = [first.get(number, row) if number >= 0 else row for number, row in pairs]
-    return found

@@ -14,6 +14,7 @@ from profiler_doctor.analyzer.measures.host import host_calls
 from profiler_doctor.analyzer.measures.idle import idle_by_cause
 from profiler_doctor.analyzer.measures.kernels import kernel_table
 from profiler_doctor.analyzer.measures.optable import op_table
+from profiler_doctor.analyzer.measures.parts import step_by_part
 from profiler_doctor.analyzer.measures.steps import steps
 from profiler_doctor.analyzer.measures.syncs import syncs
 from profiler_doctor.analyzer.model import (
@@ -51,6 +52,7 @@ def totals(trace: Trace) -> Totals:
         copies=_copies(trace),
         syncs=_syncs(trace),
         idle_by_cause=idle_by_cause(trace),
+        step_by_part=step_by_part(trace),
     )
 
 
