@@ -62,9 +62,10 @@ def _start_up(trace: Trace, limit: float) -> Iterator[Sighting]:
         return
     allocations = _allocations(trace)
     taken = int(allocations["dur_ns"].sum())
+    among = f" (among it {len(allocations)} allocations, {taken / 1e9:.3g} s)" if len(allocations) else ""
     yield Sighting(
-        message=f"{share:.0%} of the recorded time is start-up work (among it {len(allocations)} allocations, "
-        f"{taken / 1e9:.3g} s): the trace was taken before the program was warm.",
+        message=f"{share:.0%} of the recorded time is start-up work{among}: the trace was taken before the program was "
+        "warm.",
         evidence={
             "events": len(rows),
             "cold_share": round(float(share), 6),
