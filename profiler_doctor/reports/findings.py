@@ -47,6 +47,11 @@ def evidence(finding: Finding, most: int = 24) -> tuple[Fact, ...]:
     return tuple(Fact(wording.label(key), wording.value(key, raw)) for key, raw in shown[:most])
 
 
+def at_a_glance(facts: tuple[Fact, ...]) -> tuple[Fact, ...]:
+    """The first few facts that are a number or a word; lists and tables are for those who look closer."""
+    return tuple(fact for fact in facts if len(fact.text) <= 24)[:5]
+
+
 def _leads_into_the_trace(key: str, raw: object) -> bool:
     return key in _INTO_THE_TRACE and isinstance(raw, list | tuple)
 

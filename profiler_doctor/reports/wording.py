@@ -185,7 +185,8 @@ def value(key: str, raw: object) -> str:
     if isinstance(raw, int | float):
         return _number(key, raw)
     if isinstance(raw, Mapping):
-        return plain(", ".join(f"{inner}: {value(str(inner), item)}" for inner, item in raw.items()))
+        unit = next((suffix for suffix in _UNITS if key.endswith(suffix)), "_ns" if key == "idle_by_cause" else "")
+        return plain(", ".join(f"{label(str(inner))} {value(f'{inner}{unit}', item)}" for inner, item in raw.items()))
     if isinstance(raw, list | tuple) and all(isinstance(item, str | int | float) for item in raw):
         return plain(", ".join(value(key, item) for item in raw))
     return plain(raw if isinstance(raw, str) else json.dumps(raw, default=str, ensure_ascii=False))
