@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import os
+import select
 import shutil
 import subprocess
 import tempfile
@@ -123,6 +124,7 @@ class Browser:
     def _until(self, wanted: Any) -> dict[str, Any]:
         while True:
             while b"\0" not in self._buffer:
+                assert select.select([self._read], [], [], 60)[0], "the browser says nothing for a minute"
                 piece = os.read(self._read, 1 << 20)
                 assert piece, "the browser has gone"
                 self._buffer += piece

@@ -110,6 +110,16 @@ def test_a_rejected_cure_is_told_once_with_what_was_measured() -> None:
     assert "compile: 0.79× as fast (99 % interval 0.77–0.81, CPU time)" in told
 
 
+def test_all_verified_cures_together_are_told_once_and_belong_to_no_finding() -> None:
+    given = documents.resnet()
+    joint = replace(given.trials[0], fix="channels-last + inference-mode", speedup=1.4, cures=("LAY004", "OPT004"))
+
+    text = printed(replace(given, trials=(*given.trials, joint)))
+
+    assert text.count("channels-last + inference-mode") == 1
+    assert "All verified cures together (channels-last + inference-mode): 1.40× as fast" in " ".join(text.split())
+
+
 def test_without_verification_the_next_command_is_to_verify() -> None:
     given = replace(documents.resnet(), trials=(), command=("pd", "run", "--no-verify", "m.py"))
 

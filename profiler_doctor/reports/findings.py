@@ -47,6 +47,12 @@ def evidence(finding: Finding, most: int = 24) -> tuple[Fact, ...]:
     return tuple(Fact(wording.label(key), wording.value(key, raw)) for key, raw in shown[:most])
 
 
+def joint(trial: Trial) -> str:
+    """What came of all verified cures together, in a sentence."""
+    outcome = "" if trial.verdict == "verified" else f"{HEADINGS[trial.verdict].lower()}; "
+    return f"All verified cures together ({wording.plain(trial.fix)}): {outcome}{'; '.join(trial_notes(trial))}."
+
+
 def at_a_glance(facts: tuple[Fact, ...]) -> tuple[Fact, ...]:
     """The first few facts that are a number or a word; lists and tables are for those who look closer."""
     return tuple(fact for fact in facts if len(fact.text) <= 24)[:5]

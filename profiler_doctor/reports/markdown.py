@@ -57,6 +57,9 @@ def _findings(diagnosis: Diagnosis) -> Iterator[str]:
     first, *others = cards[:CARDS]
     yield _titled("Findings", _card(1, first))
     yield from (f"\n{_card(number, card)}" for number, card in enumerate(others, start=2))
+    joint = ranking.joint_trial(diagnosis)
+    if joint is not None:
+        yield f"\n{_safe(findings.joint(joint), 1000)}\n"
     if len(cards) > CARDS:
         yield f"\n{len(cards) - CARDS} more findings stand in the full report.\n"
 

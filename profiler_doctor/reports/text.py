@@ -166,7 +166,7 @@ def _together(diagnosis: Diagnosis) -> Iterator[RenderableType]:
     joint = ranking.joint_trial(diagnosis)
     if joint is not None:
         yield ""
-        yield _indented(Text(f"All verified cures together ({wording.plain(joint.fix)}): {_told(joint)}."))
+        yield _indented(Text(findings.joint(joint)))
     stake = diagnosis.joint_stake
     estimated = [card for card in ranking.open_cards(diagnosis) if not card.verified and card.finding.stake.share]
     if len(estimated) > 1 and stake.share:
