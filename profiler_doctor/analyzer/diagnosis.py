@@ -59,4 +59,5 @@ def measured(recorded: Totals, facts: Facts | None) -> Totals:
 def step_time(step_ns: tuple[int, ...]) -> StepTime:
     """Median and quartiles of un-profiled steps, each an observed value (no interpolation: nothing is rounded)."""
     low, median, high = (int(value) for value in np.percentile(step_ns, (25, 50, 75), method="nearest"))
-    return StepTime(median=median, low=low, high=high, basis=f"{len(step_ns)} steps timed without the profiler")
+    count = "1 step" if len(step_ns) == 1 else f"{len(step_ns)} steps"
+    return StepTime(median=median, low=low, high=high, basis=f"{count} timed without the profiler")

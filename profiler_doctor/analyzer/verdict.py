@@ -22,7 +22,7 @@ def verdict(totals: Totals, examination: Examination, trials: Sequence[Trial]) -
         finding for outcome in found_outcomes(examination.outcomes) for finding in outcome.findings if matters(finding)
     ]
     if found:
-        return Verdict(sentence=_found(found, examination, trials))
+        return Verdict(sentence=_found(found, examination, trials, whole_of(totals)))
     return Verdict(sentence=_nothing(totals, examination))
 
 
@@ -53,10 +53,15 @@ def _proved(best: Trial, trials: Sequence[Trial]) -> str:
     return f"Verified: {best.fix} makes a step {best.speedup:.2f} times as fast{interval}, {kept}{others}."
 
 
-def _found(found: Sequence[Finding], examination: Examination, trials: Sequence[Trial]) -> str:
+def whole_of(totals: Totals) -> str:
+    """What shares are shares of: steps are never invented."""
+    return "step" if totals.steps or totals.step_ns.median is not None else "recorded window"
+
+
+def _found(found: Sequence[Finding], examination: Examination, trials: Sequence[Trial], whole: str) -> str:
     count = f"{len(found)} finding{'s' if len(found) > 1 else ''}"
     share = examination.joint.share
-    worth = f", together worth up to {share:.0%} of the step by estimate" if share and share >= MEDIUM_SHARE else ""
+    worth = f", together worth up to {share:.0%} of the {whole} by estimate" if share and share >= MEDIUM_SHARE else ""
     tried = [trial for trial in trials if trial.verdict in ("rejected", "inconclusive")]
     outcome = (
         f"; {len(tried)} fix{'es' if len(tried) > 1 else ''} tried, none verified"
@@ -70,4 +75,4 @@ def _nothing(totals: Totals, examination: Examination) -> str:
     asked = [outcome for outcome in examination.outcomes if outcome.status in ("clean", "found")]
     if not asked or not totals.events:
         return "Nothing could be examined: the recording holds nothing that a rule could judge."
-    return "Nothing found that is worth 1 % of the step."
+    return f"Nothing found that is worth 1 % of the {whole_of(totals)}."

@@ -13,6 +13,7 @@ from profiler_doctor.analyzer.kinds import Fix, Report
 from profiler_doctor.analyzer.plugins import find
 from profiler_doctor.analyzer.prescribe import prescribe
 from profiler_doctor.analyzer.reading import read
+from profiler_doctor.analyzer.trace import Trace
 from profiler_doctor.reports.writing import write_all
 from profiler_doctor.verbs.choice import every_rule, selection
 from profiler_doctor.verbs.output import Output, show, with_exit_code
@@ -34,7 +35,7 @@ def analyze(options: AnalyzeOptions) -> ExitCode:
     chosen = selection(rules.items, options.select, options.ignore)
     trace = read(options.trace)
     examination = prescribe(examine(trace, rules, chosen), find("profiler_doctor.fixes", Fix).items)
-    subject = Subject(name=options.trace.name, command=tuple(sys.argv), environment=_environment(trace.producer))
+    subject = Subject(name=options.trace.name, command=tuple(sys.argv), environment=_environment(trace))
     document = with_exit_code(diagnosis(subject, trace, examination), options.output.fail_on)
     if options.output.out is not None:
         write_all(document, options.output.out, options.trace, find("profiler_doctor.reports", Report).items)
@@ -42,6 +43,11 @@ def analyze(options: AnalyzeOptions) -> ExitCode:
     return ExitCode(document.verdict.exit_code)
 
 
-def _environment(producer: str) -> dict[str, object]:
+def _environment(trace: Trace) -> dict[str, object]:
     """A foreign trace says little of where it was captured; what it does say stands here."""
-    return {"producer": producer} if producer else {}
+    said = {
+        "format": trace.format,
+        "producer": trace.producer,
+        "devices": sorted({d.name for d in trace.devices if d.name}),
+    }
+    return {key: value for key, value in said.items() if value}
