@@ -1,0 +1,84 @@
+"""What an op was called with: the shape, type and strides of each argument, as the profiler wrote them down."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from math import prod
+
+from profiler_doctor.analyzer.trace import Trace, measure
+
+ARGUMENTS = ("Input Dims", "Input type", "Input Strides", "Concrete Inputs")
+WIDTHS = {"double": 8, "long int": 8, "long": 8, "float": 4, "int": 4, "c10::Half": 2, "c10::BFloat16": 2, "half": 2}
+"""Bytes of one element by the profiler's type name; what is not here counts one byte."""
+
+
+@dataclass(frozen=True)
+class Operand:
+    """One argument of an op. `dims` is () for numbers, lists and 0-dimensional tensors; None of it is guessed."""
+
+    dims: tuple[int, ...]
+    type: str
+    """`float`, `double`, `c10::Half`, …; `Scalar`, `ScalarList`, `TensorList`; "" unknown."""
+    strides: tuple[int, ...] | None
+    """Of a tensor with dimensions; None where the trace does not say."""
+    value: str
+    """The number, flag or list as text where it is no tensor, else ""."""
+
+    @property
+    def size(self) -> int:
+        """Elements."""
+        return prod(self.dims)
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of its elements."""
+        return self.size * WIDTHS.get(self.type, 1)
+
+
+def operands(trace: Trace, row: int) -> tuple[Operand, ...]:
+    """The arguments of one op in order; empty where the trace has no shapes for it."""
+    dims, types, strides, values = (_list(trace, argument, row) for argument in ARGUMENTS)
+    found = []
+    for place, shape in enumerate(dims):
+        layout = _numbers(strides[place]) if place < len(strides) else ()
+        found.append(
+            Operand(
+                dims=_numbers(shape),
+                type=str(types[place]) if place < len(types) else "",
+                strides=layout if layout and len(layout) == len(_numbers(shape)) else None,
+                value=str(values[place]) if place < len(values) else "",
+            )
+        )
+    return tuple(found)
+
+
+def tensors(trace: Trace, row: int) -> tuple[Operand, ...]:
+    """The arguments of one op that are tensors of at least one dimension."""
+    return tuple(operand for operand in operands(trace, row) if operand.dims)
+
+
+def _list(trace: Trace, argument: str, row: int) -> list[object]:
+    code = int(trace.events.text(argument).at(row, -1))
+    return _parsed(trace, argument)[code] if code >= 0 else []
+
+
+@measure
+def _parsed(trace: Trace, argument: str) -> list[list[object]]:
+    """Every distinct text of an argument as a list; an unreadable one is empty."""
+    return [_from_json(text) for text in trace.events.text(argument).table or ()]
+
+
+def _from_json(text: str) -> list[object]:
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return []
+    return value if isinstance(value, list) else []
+
+
+def _numbers(value: object) -> tuple[int, ...]:
+    """A shape; () for a list of shapes (a list of tensors) and for anything else."""
+    if isinstance(value, list) and all(isinstance(number, int) for number in value):
+        return tuple(value)
+    return ()

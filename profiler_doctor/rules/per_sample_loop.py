@@ -1,0 +1,165 @@
+"""The model is called for one sample, or one time step, after the other, though all of them lie in one tensor.
+
+What it finds
+    A layer that takes one row of a tensor at a time as a batch of one, at least 16 times in a step, each time another
+    row; and a recurrent cell (LSTMCell, GRUCell, RNNCell, or a module of the user's own whose name ends in Cell) that
+    is called at least 16 times in a step. Where each such call is a step of its own, in a program that does not train:
+    that each of them takes another row of the same tensor of at least 16 rows.
+
+Why it costs
+    Each op has a price that does not depend on its data: the dispatch, the Python around it, reading the weights. A
+    batch pays it once, the loop for each sample, and its matrix products are too thin for the machine's units.
+
+What to do
+    Give the whole tensor to the model: `model(x)` for `[model(row) for row in x]`. For a cell: `nn.LSTM`, `nn.GRU` or
+    `nn.RNN` over the sequence; where the cell is your own, multiply all inputs by the input weights before the loop.
+    Where the loop must stay, `torch.compile` lowers the price of each turn.
+
+When not to
+    Where a turn needs the one before it in another way than a recurrent layer offers: decoding with feedback, an
+    environment that answers. A network of many equal layers is no such loop and is not taken for one.
+
+Source
+    PyTorch's performance tuning guide; dr-costas/SEDLM#1 (a GRUCell loop); NLESC-JCER/QMCTorch#127.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from profiler_doctor.analyzer.kinds import Edit, Has, Limits, Rule, Sighting, Threshold
+from profiler_doctor.analyzer.measures.cells import cell_calls
+from profiler_doctor.analyzer.measures.loops import CELLS, Turn, outer_ops, turns
+from profiler_doctor.analyzer.measures.share import intervals_of, trains
+from profiler_doctor.analyzer.measures.source import where_of
+from profiler_doctor.analyzer.measures.window import used_steps
+from profiler_doctor.analyzer.measures.work import multiplications_in
+from profiler_doctor.analyzer.trace import Trace
+
+MULTIPLICATIONS_PER_S = 1e11
+"""What one fast core does (two vector units of 16 floats at 3 GHz): a batch cannot take less time than that."""
+
+
+@dataclass(frozen=True)
+class Loop:
+    """One loop in one step: the row of the op that begins each turn."""
+
+    starts: tuple[int, ...]
+    step: int
+    over: str
+
+
+def find(trace: Trace, limits: Limits) -> Iterable[Sighting]:
+    """At most one finding: the loop that takes longest within the steps, else the one that the steps themselves are."""
+    loops = _in_steps(trace, limits["turns"])
+    if loops:
+        yield _within(trace, max(loops, key=lambda found: sum(_length_ns(trace, loop) for loop in found)))
+    else:
+        yield from _across(trace, limits)
+
+
+def _in_steps(trace: Trace, least: float) -> list[list[Loop]]:
+    """Each loop of enough turns, as it was in every judged step."""
+    found: dict[object, list[Loop]] = defaultdict(list)
+    judged = set(used_steps(trace).index.tolist()) or {-1}
+    for (key, step), members in _by_loop(trace).items():
+        different = {turn.index if turn.index >= 0 else turn.start for turn in members}
+        if len(different) >= least and step in judged:
+            starts = tuple(sorted({turn.start for turn in members}))
+            found[key].append(Loop(starts, step, _over(members[0])))
+    for cell, calls in cell_calls(trace).groupby("cell"):
+        name = str(cell).rpartition("/")[2].removeprefix("aten::")
+        for step in sorted(judged):
+            rows = calls["row"][calls["step"] == step].tolist()
+            if len(rows) >= least:
+                found[cell].append(Loop(tuple(rows), step, f"{name} takes one time step of a sequence"))
+    return list(found.values())
+
+
+def _by_loop(trace: Trace) -> Mapping[tuple[object, int], list[Turn]]:
+    found: dict[tuple[object, int], list[Turn]] = defaultdict(list)
+    for turn in turns(trace):
+        if turn.alone:
+            found[turn.key, turn.step].append(turn)
+    return found
+
+
+def _over(turn: Turn) -> str:
+    name, _, shape, rows = turn.key
+    whole = "×".join(map(str, (rows, *shape)))  # type: ignore[misc]  # the key holds a shape there
+    return f"{str(name).removeprefix('aten::')} takes one row of a {whole} tensor"
+
+
+def _within(trace: Trace, loops: Sequence[Loop]) -> Sighting:
+    count = int(np.median([len(loop.starts) for loop in loops]))
+    starts = [row for loop in loops for row in loop.starts]
+    return Sighting(
+        message=f"{loops[0].over} at a time, {count} times {'in each step' if loops[0].step >= 0 else 'in a row'}.",
+        where=where_of(trace, loops[0].starts[0]),
+        evidence={"turns": count, "steps": len(loops), "op": trace.events.name_of(loops[0].starts[0])},
+        intervals_ns=intervals_of(trace, starts),
+        edit=Edit(keep={row: share for loop in loops for row, share in _one_turn(trace, loop).items()}),
+        basis="all turns in one, no faster than their multiplications",
+    )
+
+
+def _one_turn(trace: Trace, loop: Loop) -> Mapping[int, float]:
+    """Op row → share that stays when all turns but the last are gone except for their multiplications."""
+    table = outer_ops(trace)
+    first, last = (int(trace.events.start_ns[loop.starts[place]]) for place in (0, -1))
+    mine = table["thread"] == int(trace.events.thread[loop.starts[0]])
+    rows = table[mine & (table["start_ns"] >= first) & (table["start_ns"] < last)]["row"].to_numpy()
+    needed = multiplications_in(trace, rows) / MULTIPLICATIONS_PER_S * 1e9
+    shares = np.minimum(needed / np.maximum(trace.events.dur_ns[rows], 1), 1.0)
+    return dict(zip(rows.tolist(), shares.tolist(), strict=True))
+
+
+def _length_ns(trace: Trace, loop: Loop) -> int:
+    return int(trace.events.end_ns[loop.starts[-1]] - trace.events.start_ns[loop.starts[0]])
+
+
+def _across(trace: Trace, limits: Limits) -> Iterable[Sighting]:
+    """A loop whose turns are the steps: each takes another row of the same tensor, and none learns from it."""
+    found: dict[object, list[Turn]] = defaultdict(list)
+    for turn in turns(trace):
+        if turn.step >= 0 and turn.index >= 0 and turn.rows >= limits["turns"] and _counts(trace, turn):
+            found[turn.key].append(turn)
+    steps = len(used_steps(trace))
+    for members in [] if trains(trace) else found.values():
+        different = len({turn.index for turn in members}) >= min(len(members), members[0].rows)
+        if steps >= limits["steps"] and len({turn.step for turn in members}) >= steps and different:
+            yield _between(trace, members)
+            return
+
+
+def _counts(trace: Trace, turn: Turn) -> bool:
+    """A batch of one, or a time step of a cell: torch's own, or a root module that is named so."""
+    roots = trace.facts.roots if trace.facts else ()
+    in_cell = bool(CELLS.match(trace.events.name_of(turn.layer))) or any(root.name.endswith("Cell") for root in roots)
+    return turn.alone or in_cell
+
+
+def _between(trace: Trace, members: Sequence[Turn]) -> Sighting:
+    return Sighting(
+        message=f"{_over(members[0])} at a time, and each call is a step of its own.",
+        where=where_of(trace, members[0].layer),
+        evidence={"rows": members[0].rows, "turns_seen": len(members), "indices": [turn.index for turn in members[:8]]},
+        intervals_ns=intervals_of(trace, [turn.layer for turn in members]),
+    )
+
+
+RULE = Rule(
+    code="PYB006",
+    name="per-sample-loop",
+    doc=__doc__,
+    find=find,
+    needs=(Has.OPS, Has.SHAPES),
+    thresholds={
+        "turns": Threshold(16, "turns", "fewer are as often a handful of different branches as a batch taken apart"),
+        "steps": Threshold(3, "steps", "of which each takes another row: with fewer it may be chance"),
+    },
+)
