@@ -18,7 +18,7 @@ FAMILIES = {
     "convolution": "conv(?!ert)",
     "recurrent cells": "lstm|gru|rnn|thnn_fused",
     "matmul": "linear|matmul|einsum|scaled_mm|qgemm|"
-    + _words("(?:add|b|badd)?mm", "addbmm", "v?dot", "addr", "(?:add)?mv"),
+    + _words("(?:add|b|baddb)?mm", "addbmm", "v?dot", "addr", "(?:add)?mv"),
     "normalization": "(?:batch|layer|group|instance|rms|local_response|weight)_?norm|softmax",
     "pooling and resampling": "pool|upsample|interpolate|grid_sampl|affine_grid|pixel_(?:un)?shuffle",
     "embedding and indexing": "embedding|index|gather|scatter|masked_select|nonzero|topk|sort|unique|searchsorted"
@@ -31,11 +31,8 @@ FAMILIES = {
     + _words("to", "t", "T", "cat", "concat", "[hvd]?stack", "pad", "roll"),
     "creation": "empty|zeros|ones|full|linspace|(?<!masked_)fill|resize|scalar_tensor|new_|"
     + _words("arange", "eye", "zero", "set", "tensor"),
-    "reduction": _words(
-        "(?:nan)?(?:sum|mean|median)", "prod", "std", "var", "var_mean", "std_mean", "norm", "max", "min",
-        "a(?:min|max)", "aminmax", "arg(?:min|max)", "any", "all", "mode", "quantile", "logsumexp", "count_nonzero", "cum(?:sum|prod)",
-        "linalg_vector_norm",
-    ),
+    "reduction": "^_*(?:(?:nan)?(?:sum|mean|median)|prod|std|var|var_mean|std_mean|norm|max|min|a(?:min|max)|aminmax"
+    "|arg(?:min|max)|any|all|mode|quantile|logsumexp|count_nonzero|cum(?:sum|prod)|linalg_vector_norm)_?$",
     "optimizer": "foreach|fused_(?:adam|sgd|adagrad)|amp_(?:update|non_finite)",
     "communication": "all_?reduce|all_?gather|reduce_?scatter|all_?to_?all|broadcast_|record_param_comms",
     "compiled code": "Torch-Compiled|CompiledF|TorchDynamo|inductor|triton|AOTDispatcher|aoti",

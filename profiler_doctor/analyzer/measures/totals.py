@@ -71,7 +71,9 @@ def tables(trace: Trace, top: int) -> Tables:
 def step_time(trace: Trace) -> StepTime:
     """The time of one step: un-profiled where our capture timed it, else as recorded (the first of ≥ 3 left out)."""
     if trace.facts is not None and trace.facts.step_ns:
-        return _quartiles(np.array(trace.facts.step_ns), f"{len(trace.facts.step_ns)} steps timed without a profiler")
+        return _quartiles(
+            np.array(trace.facts.step_ns, np.int64), f"{len(trace.facts.step_ns)} steps timed without a profiler"
+        )
     recorded = steps(trace)["dur_ns"].to_numpy()
     warm = recorded[1:] if len(recorded) >= 3 else recorded
     if not len(warm):
@@ -81,7 +83,7 @@ def step_time(trace: Trace) -> StepTime:
 
 
 def _quartiles(times: Ints, basis: str) -> StepTime:
-    low, median, high = (int(value) for value in np.quantile(times, (0.25, 0.5, 0.75), method="nearest"))
+    low, median, high = (round(float(value)) for value in np.quantile(times, (0.25, 0.5, 0.75)))
     return StepTime(median=median, low=low, high=high, basis=basis)
 
 
