@@ -1,7 +1,8 @@
-"""The kinds of file that can be dropped into a folder: a rule, a fix, a report, a trace format.
+"""The kinds of file that can be dropped into a folder: a rule, a fix, a report, a trace format, a table.
 
 Each file of `rules/`, `fixes/`, `reports/` and `analyzer/formats/` ends in one constant of its kind, and `plugins.find`
-finds it. The user's process loads this module too, so it imports the standard library alone.
+finds it; a file of `analyzer/measures/` ends in one for each of its tables. The user's process loads this module too,
+so it imports the standard library alone.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from typing import TYPE_CHECKING, Any, Literal
 from profiler_doctor.analyzer.model import Clock, Diagnosis, Where
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from profiler_doctor.analyzer.trace import Trace
 
 
@@ -142,6 +145,10 @@ class Root:
     """The module's own untreated call; a treated call may use it."""
 
 
+COMPILER_RANK = 9
+"""`Fix.rank` from which on a fix compiles: dear at its first call, cheap where a cache is warm."""
+
+
 class Unsuitable(Exception):
     """Raised by a fix's `treat` or `set_up`: this program is not one for it. The message is the end of the sentence
     "not tried: …"."""
@@ -162,7 +169,7 @@ class Fix:
     changes_numbers: str
     """How outputs may differ, in words; empty: not at all."""
     rank: int
-    """Cheapest first: 0 a flag, 5 a copy of the weights, 9 a compiler."""
+    """Cheapest first: 0 a flag, 5 a copy of the weights, `COMPILER_RANK` a compiler."""
     clock: Clock = "cpu"
     """What decides on a CPU: `wall` where the fix changes parallelism."""
     tolerance: float | None = None
@@ -202,3 +209,24 @@ class Format:
     name: str
     knows: Callable[[bytes, Path], bool]
     read: Callable[[Path], Trace]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Table:
+    """A measure that can be asked for by name. Its docstring names every column with its unit."""
+
+    name: str
+    """What `profiler-doctor table` calls it."""
+    of: Callable[[Trace], pd.DataFrame]
+
+    @property
+    def doc(self) -> str:
+        """What a row is, and what the columns mean."""
+        from inspect import getdoc
+
+        return getdoc(self.of) or ""
+
+    @property
+    def title(self) -> str:
+        """The first sentence of the docs, without the columns that it may list."""
+        return self.doc.split("\n\n", maxsplit=1)[0].replace("\n", " ")

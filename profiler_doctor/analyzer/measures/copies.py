@@ -7,6 +7,7 @@ import re
 import numpy as np
 import pandas as pd
 
+from profiler_doctor.analyzer.kinds import Table
 from profiler_doctor.analyzer.measures.device import gpu_work
 from profiler_doctor.analyzer.measures.intervals import Intervals, covered_ns, union
 from profiler_doctor.analyzer.trace import Trace, measure
@@ -45,3 +46,6 @@ def _exposed(table: pd.DataFrame, kernels: pd.DataFrame) -> pd.Series[int]:
         parts = Intervals(group["start_ns"].to_numpy(), group["end_ns"].to_numpy(), np.arange(len(group)))
         exposed.loc[order] = group["dur_ns"].to_numpy() - covered_ns(parts, cover, len(group))
     return exposed
+
+
+COPIES = Table(name="copies", of=copies)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
+from profiler_doctor.analyzer.kinds import Table
 from profiler_doctor.analyzer.measures.host import op_of_call
 from profiler_doctor.analyzer.measures.intervals import union_ns
 from profiler_doctor.analyzer.measures.links import launch_of
@@ -96,3 +97,8 @@ def _trailing_number(value: int | str) -> int:
         return value
     digits = value.split()[-1:] or [""]
     return int(digits[0]) if digits[0].isdecimal() else -1
+
+
+GPU_WORK_TABLE = Table(name="gpu-work", of=gpu_work)
+BUSY = Table(name="busy", of=busy)
+BUSY_BY_STREAM = Table(name="busy-by-stream", of=busy_by_stream)

@@ -7,6 +7,7 @@ import re
 import numpy as np
 import pandas as pd
 
+from profiler_doctor.analyzer.kinds import Table
 from profiler_doctor.analyzer.measures.links import launch_of
 from profiler_doctor.analyzer.measures.ops import enclosing_op
 from profiler_doctor.analyzer.measures.steps import step_at
@@ -116,3 +117,6 @@ def _reads_pageable(trace: Trace) -> Bools:
     mask = np.zeros(len(trace.events), np.bool_)
     mask[launches[launches >= 0]] = True
     return mask
+
+
+HOST_CALLS_TABLE = Table(name="host-calls", of=host_calls)

@@ -13,6 +13,7 @@ import re
 import numpy as np
 import pandas as pd
 
+from profiler_doctor.analyzer.kinds import Table
 from profiler_doctor.analyzer.measures.device import gpu_work
 from profiler_doctor.analyzer.measures.host import host_calls
 from profiler_doctor.analyzer.measures.intervals import Intervals, gaps, shared, union, without
@@ -130,3 +131,6 @@ def _together(parts: list[Intervals]) -> Intervals:
 def _rows(cause: str, parts: Intervals) -> pd.DataFrame:
     times = {"start_ns": parts.starts, "end_ns": parts.ends, "dur_ns": parts.ends - parts.starts}
     return pd.DataFrame({**times, "cause": cause, "gap": parts.owner})
+
+
+IDLE = Table(name="idle", of=idle_gaps)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
+from profiler_doctor.analyzer.kinds import Table
 from profiler_doctor.analyzer.measures.device import gpu_work
 from profiler_doctor.analyzer.trace import Trace, measure
 
@@ -15,3 +16,6 @@ def kernel_table(trace: Trace) -> pd.DataFrame:
     by_name = work[work["kind"] == "kernel"].groupby("name", sort=False)["dur_ns"]
     table = by_name.agg(count="count", time_ns="sum", min_ns="min", median_ns="median", max_ns="max").reset_index()
     return table.sort_values(["time_ns", "name"], ascending=[False, True], ignore_index=True)
+
+
+KERNELS = Table(name="kernels", of=kernel_table)

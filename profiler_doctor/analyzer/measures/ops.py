@@ -8,6 +8,7 @@ from collections.abc import Callable
 import numpy as np
 import pandas as pd
 
+from profiler_doctor.analyzer.kinds import Table
 from profiler_doctor.analyzer.measures.nesting import innermost_at, nest
 from profiler_doctor.analyzer.measures.steps import step_at
 from profiler_doctor.analyzer.trace import Bools, Ints, Trace, measure
@@ -95,6 +96,21 @@ def outermost(trace: Trace, rows: Ints, chosen: Bools) -> Ints:
     return found
 
 
+def nearest_above(trace: Trace, rows: Ints, chosen: Bools) -> Ints:
+    """For each op row: the innermost slice around it (never the row itself) that is `chosen` by a mask over events."""
+    parent = parent_of(trace)
+    found = np.where(rows >= 0, parent[rows], -1) if len(parent) else np.full(len(rows), -1)
+    climbing = np.flatnonzero(found >= 0)
+    while len(climbing):
+        climbing = climbing[~chosen[found[climbing]]]
+        found[climbing] = parent[found[climbing]]
+        climbing = climbing[found[climbing] >= 0]
+    return found
+
+
 def named(*patterns: str) -> Callable[[str], object]:
     """A test that holds for names in which any of the regular expressions is found."""
     return re.compile("|".join(patterns)).search
+
+
+OP_CALLS = Table(name="op-calls", of=ops)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pandas as pd
 
+from profiler_doctor.analyzer.kinds import Table
 from profiler_doctor.analyzer.measures.device import gpu_work
 from profiler_doctor.analyzer.measures.ops import ops
 from profiler_doctor.analyzer.trace import Trace, measure
@@ -26,3 +27,6 @@ def op_table(trace: Trace) -> pd.DataFrame:
         count=("row", "count"), time_ns=("dur_ns", "sum"), self_ns=("self_ns", "sum"), gpu_ns=("gpu_ns", "sum")
     )
     return found.reset_index().sort_values(["self_ns", "name"], ascending=[False, True], ignore_index=True)
+
+
+OPS = Table(name="ops", of=op_table)

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from profiler_doctor.analyzer.kinds import Table
 from profiler_doctor.analyzer.measures.links import is_gpu_work, launch_of
 from profiler_doctor.analyzer.trace import Ints, Trace, measure
 
@@ -71,3 +72,6 @@ def _busiest(threads: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
     codes, counts = np.unique(threads, return_counts=True)
     chosen: npt.NDArray[np.bool_] = threads == codes[np.argmax(counts)]
     return chosen
+
+
+STEPS = Table(name="steps", of=steps)
