@@ -14,11 +14,11 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import FrameType, TracebackType
-from typing import Any
+from typing import Any, Protocol
 
 import psutil
 
@@ -105,7 +105,7 @@ class Child:
         if not ready:
             return []
         with contextlib.suppress(BlockingIOError):
-            self._unread += os.read(self._reports, 1 << 16)
+            self._unread += os.read(self._reports, 1 << 20)
         *lines, self._unread = self._unread.split(b"\n")
         return [json.loads(line) for line in lines]
 
@@ -136,15 +136,16 @@ class Child:
         self.process.wait()
 
 
-@dataclass(frozen=True)
-class Limits:
-    """When we stop waiting. Times are of `time.monotonic_ns()`; None: never."""
+class Overseer(Protocol):
+    """Who listens to a run and decides when it has gone on for long enough."""
 
-    end_by_ns: int | None = None
-    silence_s: float | None = None
-    """Longest time without a sign of progress (`--timeout`)."""
-    grace_s: float = 5.0
-    """How long past `end_by_ns` the program may take to end itself at a step."""
+    def hear(self, message: Message) -> None:
+        """The child said something."""
+        ...
+
+    def verdict(self, child: Child) -> str:
+        """Asked several times a second: "" to let it run on, or why it is to be ended now. May command the child."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -154,7 +155,7 @@ class Ending:
     status: int
     """As `subprocess` gives it: negative for a signal."""
     ended_by_us: str = ""
-    """"silence" or "deadline"; empty: it ended by itself or at a step as planned."""
+    """The overseer's reason; empty: it ended by itself, or at a step as planned."""
 
 
 def start(target: Target, plan: Plan, wiring: Wiring) -> Child:
@@ -181,28 +182,21 @@ def start(target: Target, plan: Plan, wiring: Wiring) -> Child:
     return Child(process, report_read, control_write, wiring.log is not None)
 
 
-def watch(child: Child, limits: Limits, hear: Callable[[Message], None]) -> Ending:
-    """Hand on its messages until it ends, or end it where it is silent too long or past its time."""
-    heard_ns = time.monotonic_ns()
-    asked = False
+def watch(child: Child, overseer: Overseer) -> Ending:
+    """Hand on its messages until it ends, or end it, politely first, where the overseer says so."""
+    why, asked_ns = "", 0
     while (status := child.poll()) is None:
         for message in child.messages(LISTEN_S):
-            heard_ns = time.monotonic_ns()
-            hear(message)
-        now_ns = time.monotonic_ns()
-        if limits.silence_s is not None and now_ns - heard_ns > limits.silence_s * 1e9:
-            child.end()
-            return Ending(child.process.returncode, "silence")
-        if limits.end_by_ns is not None and now_ns > limits.end_by_ns + limits.grace_s * 1e9:
-            if asked:
-                child.end()
-                return Ending(child.process.returncode, "deadline")
-            asked, limits = True, replace(limits, grace_s=limits.grace_s + GRACE_S)
+            overseer.hear(message)
+        if not why and (why := overseer.verdict(child)):
+            asked_ns = time.monotonic_ns()
             child.command("e")
+        if why and time.monotonic_ns() - asked_ns > GRACE_S * 1e9:
+            child.end()
     while said := child.messages():
         for message in said:
-            hear(message)
-    return Ending(status)
+            overseer.hear(message)
+    return Ending(status, why)
 
 
 @contextlib.contextmanager

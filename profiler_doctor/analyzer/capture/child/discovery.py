@@ -36,9 +36,9 @@ class Discovery:
 
         `--step NAME` was asked for by name, so nothing else is believed then.
         """
+        self.tokens[kind].append(token)
         if self.step_name is not None and kind != "range":
             return None
-        self.tokens[kind].append(token)
         if kind in EXPLICIT:
             return StepSource(kind=kind, words=self._words(kind, ()))
         if kind == "optimizer":

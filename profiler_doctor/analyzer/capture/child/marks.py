@@ -8,6 +8,7 @@ from __future__ import annotations
 import gc
 import sys
 import time
+from collections import defaultdict
 from collections.abc import Callable
 from threading import get_ident
 from typing import Any, Protocol
@@ -20,6 +21,10 @@ from profiler_doctor.analyzer.kinds import Root
 
 PROBATION_STEPS = 2
 """Steps that a guessed source must foretell before it is believed: a prefill interrupts a run of equal decode calls."""
+
+
+Instant = tuple[int, int]
+"""Wall clock and process CPU clock, ns."""
 
 
 class Conductor(Protocol):
@@ -56,7 +61,10 @@ class Marks:
         self.index = -1
         """The step that has begun last; -1 before the first."""
         self.on_source: Callable[[StepSource], None] = lambda _source: None
+        self.early: list[Instant] = []
+        """When the steps began that passed before the first boundary, and the first boundary."""
         self._learning: dict[int, Discovery] = {}
+        self._times: dict[tuple[int, SourceKind], list[Instant]] = defaultdict(list)
         self._follower = Follower(plan.source) if plan.source else None
         self._settled = plan.source is not None
         self._roots_settled = False
@@ -101,13 +109,21 @@ class Marks:
         """How many steps the whole run made, by all that was seen of it."""
         if self._settled or source is None:
             return self.index + 1
-        return max((_count(learner, source) for learner in self._learning.values()), default=0)
+        self.early = max((self._starts(thread, source) for thread in self._learning), key=len, default=[])
+        return len(self.early)
+
+    def _starts(self, thread: int, source: StepSource) -> list[Instant]:
+        """When steps would have begun on a thread, had the source been known from the start."""
+        follower = Follower(source)
+        begins = [follower.starts_step(token) for token in self._learning[thread].tokens[source.kind]]
+        return [now for now, begin in zip(self._times[thread, source.kind], begins, strict=True) if begin]
 
     def _learn(self, kind: SourceKind, token: str) -> None:
         thread = get_ident()
         if thread not in self._learning:
             self._learning[thread] = Discovery(self.plan.step_name, self._optimizer_exists, self.names)
         learner = self._learning[thread]
+        self._times[thread, kind].append(_now())
         found = learner.add(kind, token)
         if self.source is None or (found is not None and found.kind != self.source.kind):
             self._consider(found, learner)
@@ -122,6 +138,8 @@ class Marks:
         self._follower = Follower(found)
         starts = [self._follower.starts_step(token) for token in learner.tokens[found.kind]]
         self._follower.misfits = 0
+        times = self._times[get_ident(), found.kind]
+        self.early = [now for now, begins in zip(times, starts, strict=True) if begins]
         self.index = sum(starts) - 2 if starts[-1] else sum(starts) - 1
         self._believed_at = self.index + 1 + (PROBATION_STEPS if found.pattern else 0)
         if starts[-1]:
@@ -133,6 +151,7 @@ class Marks:
         if self._follower.misfits:
             self.source = self._follower = self._owner = None
         elif begins:
+            self.early.append(_now())
             self._begin_if_believed()
 
     def _begin_if_believed(self) -> None:
@@ -145,6 +164,7 @@ class Marks:
             self._follower.starts_step(self.source.pattern[0])
         self._settled = True
         self._learning.clear()
+        self._times.clear()
         self.on_source(self.source)
         self._boundary()
 
@@ -178,6 +198,5 @@ def user_mark() -> None:
         marks.seen("user", "")
 
 
-def _count(learner: Discovery, source: StepSource) -> int:
-    follower = Follower(source)
-    return sum(follower.starts_step(token) for token in learner.tokens[source.kind])
+def _now() -> Instant:
+    return time.perf_counter_ns(), time.process_time_ns()

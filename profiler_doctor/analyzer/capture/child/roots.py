@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 import weakref
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from profiler_doctor.analyzer.kinds import Root
 
@@ -19,6 +19,18 @@ if TYPE_CHECKING:
 
 MAX_TENSORS_IN_TOKEN = 16
 _inside = threading.local()
+
+
+class Inspector(Protocol):
+    """Looks at every outermost call, at its tensors' shapes and types, never at their values."""
+
+    def before_call(self, serial: str, module: Any, inputs: tuple[str, list[Any]]) -> None:
+        """The root of this serial number is about to be called with tensors of this signature."""
+        ...
+
+    def after_call(self, serial: str, tensors: list[Any]) -> None:
+        """It returned these tensors."""
+        ...
 
 
 class RootCall:
@@ -57,6 +69,7 @@ class Roots:
         self._marks = marks
         self.calls: dict[int, RootCall] = {}
         """By `id` of the module."""
+        self.inspector: Inspector | None = None
         self.alive = True
 
     def install(self) -> None:
@@ -109,7 +122,7 @@ class Roots:
         if next(iter(module.parameters()), None) is None:
             return module._call_impl  # type: ignore[no-any-return]
         serial = str(len(self.calls))
-        self._marks.names[f"module {serial}"] = _name_of(module)
+        self._marks.names[f"module {serial}"] = name_of(module)
         self.calls[id(module)] = RootCall(self, module, serial)
         return self.calls[id(module)]
 
@@ -117,46 +130,52 @@ class Roots:
         """See the calls of a module that the user just compiled in place."""
         call = self.call_of(module)
         if isinstance(call, RootCall):
-            call.compiled = vars(module)["_compiled_call_impl"]
+            call.compiled, call.settled = vars(module)["_compiled_call_impl"], None
             vars(module)["_compiled_call_impl"] = call
 
     def outermost(self, call: RootCall, plain: Callable[..., Any], args: Any, kwargs: Mapping[str, Any]) -> Any:
         """Mark, then make one outermost call."""
         _inside.root = True
         try:
-            self._marks.seen("module", self._token(call, args, kwargs))
+            inspector, module = self.inspector, call._module()
+            if inspector is None and self._marks.detail == 0:
+                self._marks.seen("module", call.serial)
+            else:
+                self._mark_in_full(call, module, tensors_in(self._tensor, (args, kwargs)))
             chosen = call.settled
             if chosen is None:
-                root = Root(call._module(), args, kwargs, plain)
-                chosen = call.settled = self._marks.conductor.on_root_call(root)
-            return (chosen or plain)(*args, **kwargs)
+                chosen = call.settled = self._marks.conductor.on_root_call(Root(module, args, kwargs, plain))
+            output = (chosen or plain)(*args, **kwargs)
+            if inspector is not None:
+                inspector.after_call(call.serial, tensors_in(self._tensor, output))
+            return output
         finally:
             _inside.root = False
 
-    def _token(self, call: RootCall, args: Any, kwargs: Mapping[str, Any]) -> str:
-        if self._marks.detail == 0:
-            return call.serial
-        module: Any = call._module()
-        return f"{call.serial}|{'train' if module.training else 'eval'}|{self.signature(args, kwargs)}"
-
-    def signature(self, args: Any, kwargs: Mapping[str, Any]) -> str:
-        """Shapes of the tensors among the arguments, in order."""
-        shapes: list[str] = []
-        self._collect((*args, *kwargs.values()), shapes, 3)
-        return " ".join(shapes)
-
-    def _collect(self, values: Any, shapes: list[str], depth: int) -> None:
-        for value in values:
-            if len(shapes) == MAX_TENSORS_IN_TOKEN:
-                return
-            if isinstance(value, self._tensor):
-                shapes.append("x".join(map(str, value.shape)) or "scalar")
-            elif depth and isinstance(value, (tuple, list)):
-                self._collect(value, shapes, depth - 1)
-            elif depth and isinstance(value, Mapping):
-                self._collect(value.values(), shapes, depth - 1)
+    def _mark_in_full(self, call: RootCall, module: Any, tensors: list[Any]) -> None:
+        signature = signature_of(tensors)
+        mode = "train" if module.training else "eval"
+        self._marks.seen("module", f"{call.serial}|{mode}|{signature}")
+        if self.inspector is not None:
+            self.inspector.before_call(call.serial, module, (signature, tensors))
 
 
-def _name_of(module: Any) -> str:
+def signature_of(tensors: list[Any]) -> str:
+    """Shapes in order: "8x3x96x96 8"."""
+    return " ".join("x".join(map(str, tensor.shape)) or "scalar" for tensor in tensors[:MAX_TENSORS_IN_TOKEN])
+
+
+def tensors_in(kind: type, values: Any, depth: int = 4) -> list[Any]:
+    """Tensors among the values and the containers in them, in order."""
+    if isinstance(values, kind):
+        return [values]
+    if depth and isinstance(values, Mapping):
+        values = list(values.values())
+    if not depth or not isinstance(values, (tuple, list)):
+        return []
+    return [tensor for value in values for tensor in tensors_in(kind, value, depth - 1)]
+
+
+def name_of(module: Any) -> str:
     """The class name; of a compiled module, the class it wraps."""
     return type(vars(module).get("_modules", {}).get("_orig_mod") or module).__name__

@@ -47,6 +47,8 @@ class Session:
         self.finishers: list[Callable[[], None]] = []
         """Called once when the script ends by itself, or when it is ended."""
         self.marks: Marks
+        self.over = False
+        """The script has ended; what is left is ours."""
         self._last_sign_ns = 0
         self._ends = 0
         self._undo: list[Callable[[], None]] = []
@@ -57,6 +59,8 @@ class Session:
         relay = _Relay(self)
         self.marks = Marks(self.torch, self.plan, relay)
         self.marks.on_source = lambda source: self.say("source", source=vars(source))
+        if self.plan.step_name is not None:
+            ranges.mirror.on_range = self._ranged
         relay.conductor = module.begin(self)
         self.marks.roots.install()
         self._undo += sources.listen(self.torch, self.marks)
@@ -94,6 +98,7 @@ class Session:
         """Let the conductor write what it has. Runs once, in the process that was started, at whatever end."""
         if os.getpid() != self.pid:
             return
+        self.over = True
         finishers, self.finishers = self.finishers, []
         for finisher in finishers:
             with self.guarded():
@@ -101,6 +106,8 @@ class Session:
 
     def end(self, why: str) -> None:
         """End the run here, at a step boundary: softly where the user watches, at once where nobody does."""
+        if self.over:
+            return
         self.say("ending", why=why)
         self._ends += 1
         if self.plan.visible and self._ends <= SWALLOWED_ENDS and threading.current_thread() is threading.main_thread():
@@ -127,6 +134,10 @@ class Session:
         """The source of the run's steps as far as it can be told at the end, and how many it made."""
         source = self.marks.close()
         return source, self.marks.steps_seen(source)
+
+    def _ranged(self, name: str) -> None:
+        if name == self.plan.step_name:
+            self.marks.seen("range", "")
 
     def _forked(self) -> None:
         """A forked child is none of our business: data-loading workers must run as they would without us."""

@@ -1,0 +1,196 @@
+"""What is true of the program while it steps, and no trace tells: modes, roots, threads, debug switches."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import wraps
+from typing import Any
+
+from profiler_doctor.analyzer.capture import processors
+from profiler_doctor.analyzer.capture.child.roots import name_of
+from profiler_doctor.analyzer.capture.child.sources import Undo, replaced
+from profiler_doctor.analyzer.facts import Facts, RootFacts
+
+MAX_SIGNATURES = 16
+COPY_BYTES = 32 << 20
+"""Larger than a core's caches, small enough for any machine that runs a model."""
+COPY_S = 0.03
+"""Copy for so long, and take the best: other programs only ever make a copy slower."""
+TELLING = (
+    "OMP_", "MKL_", "OPENBLAS_", "GOMP_", "KMP_", "CUDA_", "HIP_", "HSA_", "AMD_SERIALIZE_", "CUBLAS_", "NVIDIA_TF32",
+    "PYTORCH_", "TORCH_", "TORCHDYNAMO_", "TORCHINDUCTOR_", "NCCL_", "ONEDNN_", "DNNL_", "ATEN_", "LD_PRELOAD",
+    "MALLOC_", "PYTHONDEVMODE", "PYTHONTRACEMALLOC", "PYTHONMALLOC", "PYTHONFAULTHANDLER",
+)  # fmt: skip
+"""Beginnings of the names of environment variables that change how fast torch is."""
+
+
+@dataclass
+class _Root:
+    name: str
+    calls: int = 0
+    training: bool = False
+    grad_enabled: bool = True
+    output_requires_grad: bool = False
+    autocast: str | None = None
+    parameter_bytes: int = 0
+    parameter_dtypes: tuple[str, ...] = ()
+    input_ranks: set[int] = field(default_factory=set)
+    signatures: dict[str, None] = field(default_factory=dict)
+    compiled: bool = False
+
+
+class Observed:
+    """An `Inspector` of outermost calls. Fills in as the program runs; `facts` is what is known so far."""
+
+    def __init__(self, torch: Any) -> None:
+        self._torch = torch
+        self._roots: dict[str, _Root] = {}
+        self.threads = 0
+        self.debug_modes: dict[str, None] = {}
+        self.device = "cpu"
+        self.backward_calls = 0
+        self.torch_profiles: Callable[[], bool] = lambda: False
+        self._environment = {name: os.environ[name] for name in sorted(os.environ) if name.startswith(TELLING)}
+        """Taken now: torch itself sets some of them later on."""
+
+    def install(self) -> tuple[Undo, ...]:
+        """Count backward passes and see the modes in force in them; returns what stops that."""
+        autograd = self._torch.autograd
+        counted = [replaced(autograd, name, self._backward) for name in ("backward", "grad")]
+        return (*counted, replaced(autograd, "gradcheck", self._gradcheck))
+
+    def before_call(self, serial: str, module: Any, inputs: tuple[str, list[Any]]) -> None:
+        """An outermost module is about to be called with tensors of this signature."""
+        known = self._roots.get(serial)
+        if known is None:
+            known = self._roots[serial] = self._described(module)
+        signature, tensors = inputs
+        known.calls += 1
+        known.training |= bool(module.training)
+        known.grad_enabled &= self._torch.is_grad_enabled() and not self._torch.is_inference_mode_enabled()
+        known.autocast = self._autocast() or known.autocast
+        known.input_ranks |= {tensor.dim() for tensor in tensors if tensor.is_floating_point()}
+        if len(known.signatures) < MAX_SIGNATURES:
+            known.signatures[signature] = None
+        self.look()
+
+    def after_call(self, serial: str, tensors: list[Any]) -> None:
+        """It gave these tensors."""
+        if any(tensor.requires_grad for tensor in tensors):
+            self._roots[serial].output_requires_grad = True
+
+    def look(self) -> None:
+        """See what is in force at this moment of a step. A torch profiler with stacks sets a Python profiler too."""
+        self.threads = max(self.threads, self._torch.get_num_threads())
+        for mode in self._modes():
+            self.debug_modes[mode] = None
+
+    def facts(self) -> Facts:
+        """What is known so far, without the step's times."""
+        return Facts(
+            roots=self._numbered(),
+            backward_calls=self.backward_calls,
+            device=self.device,
+            cpus=processors.usable_cpus(),
+            threads=self.threads or self._torch.get_num_threads(),
+            cpu_flags=processors.cpu_flags(),
+            debug_modes=tuple(self.debug_modes),
+            environment=self._environment,
+            torch=str(self._torch.__version__),
+        )
+
+    def _described(self, module: Any) -> _Root:
+        parameters = list(module.parameters())
+        self.device = next((p.device.type for p in parameters if p.device.type in ("cuda", "xpu")), self.device)
+        known = [parameter for parameter in parameters if not _unmade(parameter)]
+        return _Root(
+            name_of(module),
+            parameter_bytes=sum(parameter.numel() * parameter.element_size() for parameter in known),
+            parameter_dtypes=tuple(sorted({str(parameter.dtype).removeprefix("torch.") for parameter in parameters})),
+            compiled=any(map(self._is_compiled, module.modules())),
+        )
+
+    def _is_compiled(self, module: Any) -> bool:
+        by_user = vars(module).get("_compiled_call_impl")
+        by_user = getattr(by_user, "compiled", by_user)  # ours keeps what it found
+        return (
+            by_user is not None
+            or "_orig_mod" in vars(module).get("_modules", {})
+            or (isinstance(module, self._torch.jit.ScriptModule))
+        )
+
+    def _autocast(self) -> str | None:
+        torch = self._torch
+        if not torch._C._is_any_autocast_enabled():
+            return None
+        return str(torch.get_autocast_dtype(self.device)).removeprefix("torch.")
+
+    def _modes(self) -> list[str]:
+        seen = []
+        if self._torch.is_anomaly_enabled():
+            seen.append("autograd anomaly mode")
+        if sys.gettrace() is not None:
+            seen.append("sys.settrace (a debugger or coverage)")
+        if sys.getprofile() is not None and not self.torch_profiles():
+            seen.append("sys.setprofile (a Python profiler)")
+        monitoring = getattr(sys, "monitoring", None)
+        if monitoring is not None:
+            seen += [f"sys.monitoring ({tool})" for tool in filter(None, map(monitoring.get_tool, range(3)))]
+        tracemalloc = sys.modules.get("tracemalloc")
+        if tracemalloc is not None and tracemalloc.is_tracing():
+            seen.append("tracemalloc")
+        return seen
+
+    def _backward(self, run: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(run)
+        def counted(*args: Any, **kwargs: Any) -> Any:
+            if not self._torch.compiler.is_compiling():
+                self.backward_calls += 1
+                self.look()
+            return run(*args, **kwargs)
+
+        return counted
+
+    def _gradcheck(self, run: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(run)
+        def noted(*args: Any, **kwargs: Any) -> Any:
+            self.debug_modes["gradcheck"] = None
+            return run(*args, **kwargs)
+
+        return noted
+
+    def _numbered(self) -> tuple[RootFacts, ...]:
+        """Roots that were called, in the order of their first call; a second one of a class is `Name#2`."""
+        times: dict[str, int] = {}
+        made = []
+        for root in self._roots.values():
+            times[root.name] = times.get(root.name, 0) + 1
+            name = root.name if times[root.name] == 1 else f"{root.name}#{times[root.name]}"
+            ranks, signatures = tuple(sorted(root.input_ranks)), tuple(root.signatures)
+            made.append(RootFacts(**{**vars(root), "name": name, "input_ranks": ranks, "signatures": signatures}))
+        return tuple(made)
+
+
+def copy_bytes_per_s(torch: Any, device: str) -> float | None:
+    """Measured bandwidth of copying one large tensor to another, bytes read and written."""
+    with torch.no_grad():
+        source = torch.zeros(COPY_BYTES // 4, dtype=torch.float32, device=device)
+        target = torch.zeros_like(source)
+        synchronize = getattr(torch, device).synchronize
+        best_ns, started_ns = 0, time.perf_counter_ns()
+        while best_ns == 0 or time.perf_counter_ns() - started_ns < COPY_S * 1e9:
+            begun_ns = time.perf_counter_ns()
+            target.copy_(source)
+            synchronize()
+            took_ns = time.perf_counter_ns() - begun_ns
+            best_ns = min(best_ns or took_ns, took_ns)
+    return 2 * COPY_BYTES / (best_ns / 1e9)
+
+
+def _unmade(parameter: Any) -> bool:
+    """A lazy module's parameter, which has no size yet."""
+    return type(parameter).__name__.startswith("Uninitialized")

@@ -1,0 +1,256 @@
+"""Record the user's program: one run that they watch, and short ones that nobody sees, all in the time given."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime
+from pathlib import Path
+
+import msgspec
+
+from profiler_doctor.analyzer.capture import failing, folder, launch, packing
+from profiler_doctor.analyzer.capture.budget import Budget
+from profiler_doctor.analyzer.capture.environment import environment, with_facts
+from profiler_doctor.analyzer.capture.hearing import Hearing
+from profiler_doctor.analyzer.capture.launch import Ending, Target, Wiring
+from profiler_doctor.analyzer.capture.plan import Plan, StepSource
+from profiler_doctor.analyzer.facts import Facts
+from profiler_doctor.analyzer.files import write_whole
+from profiler_doctor.analyzer.model import Capture
+
+LEAST_S = 5.0
+"""Below this a throw-away run need not begin: importing torch alone can take as long."""
+WARM_UP_SHARE = 0.25
+STACKED_STEPS = 2
+MANY_EVENTS = 20_000
+"""Events of a step from which one step with stacks is enough: stacks make ten of one."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """How to record."""
+
+    budget: Budget
+    steps: int = 5
+    step_name: str | None = None
+    """`--step`: the range that marks a step."""
+    timeout_s: float | None = None
+    """`--timeout`: end a script that shows no progress for so long."""
+    output_to_stderr: bool = False
+    """The script's standard output goes to standard error, ours holds the document alone."""
+    stacks: bool = True
+    progress: Callable[[str, float], None] = lambda phase, left_s: None  # noqa: ARG005
+    """Told each phase as it begins, and the seconds left of the budget."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Captured:
+    """What recording gave. The folder is kept; the trace is missing where the script's own profiler kept ours out."""
+
+    folder: Path
+    target: Target
+    trace_file: Path | None
+    stacks_file: Path | None
+    facts: Facts
+    environment: Mapping[str, object]
+    source: StepSource | None
+    """For later runs of the same program; None: no steps."""
+    known_steps: int
+    """How many steps the program makes by itself; 0: not known, it was ended before."""
+    script_exit: int | None
+    """Its own exit status, negative for a signal; None: we ended it."""
+    recorded_steps: int
+
+    @property
+    def overhead(self) -> float | None:
+        """Profiled over un-profiled step time, medians; None where one was not measured."""
+        profiled, plain = _median(self.facts.profiled_step_ns), _median(self.facts.step_ns)
+        return profiled / plain if profiled and plain else None
+
+    def summary(self) -> Capture:
+        """As it stands in the document."""
+        facts = self.facts
+        return Capture(
+            folder=str(self.folder),
+            script_exit=self.script_exit,
+            step_source=facts.step_source,
+            roots={root.name: root.calls for root in facts.roots},
+            warmup_steps=facts.warmup_steps,
+            recorded_steps=self.recorded_steps,
+            timed_steps=len(facts.step_ns),
+            profiler_overhead=self.overhead,
+            cold_step_ns=facts.cold_step_ns,
+            cut=facts.cut,
+        )
+
+
+def capture(target: Target, options: Options) -> Captured:
+    """Run the program, record it, and keep what came of it in a new run folder, to which `latest` then points.
+
+    Call from the main thread. Raises UserError where there is nothing to run, ScriptFailed where the program ended,
+    or had to be ended, before anything was recorded. SIGTERM and Ctrl-C leave no child and no half-written file.
+    """
+    target.check()
+    known = environment(("python", *target.command))
+    place = folder.make(target.name, Path.cwd(), datetime.now())  # the user's own clock
+    with launch.ending_with_us(), folder.kept_if_whole(place):
+        captured = _Recording(target, options, place).captured(known)
+        write_whole(place / "environment.json", json.dumps(captured.environment, indent=1).encode())
+        write_whole(place / "facts.json", json.dumps(asdict(captured.facts)).encode())
+    folder.point_latest(place)
+    return captured
+
+
+class _Recording:
+    """One capture while it goes on."""
+
+    def __init__(self, target: Target, options: Options, place: Path) -> None:
+        self.target = target
+        self.options = options
+        self.place = place
+        self.cut: list[str] = []
+
+    def captured(self, known: Mapping[str, object]) -> Captured:
+        """The watched run; where it recorded nothing, a second one made for it; then one with stacks."""
+        heard, ending = self._observe()
+        facts, recorded = self._facts(), heard
+        if heard.window is None and not facts.own_profiler:
+            failing.unless_worth_another_run(self.target, heard, ending, self.options)
+            recorded = self._again(heard)
+            facts = _joined(facts, self._facts())
+            failing.unless_recorded(self.target, recorded)
+        stacks_file = self._stacks(heard, recorded) if self.options.stacks else None
+        facts = replace(facts, cut=(*facts.cut, *self.cut, *_own_profiler(facts, recorded)))
+        natural = not ending.ended_by_us and not heard.ended_at_step
+        return Captured(
+            folder=self.place,
+            target=self.target,
+            trace_file=self._packed("observe"),
+            stacks_file=stacks_file,
+            facts=facts,
+            environment=with_facts(known, facts),
+            source=heard.source,
+            known_steps=heard.steps if natural and heard.finished else 0,
+            script_exit=ending.status if natural else None,
+            recorded_steps=recorded.window.steps if recorded.window else 0,
+        )
+
+    def _observe(self) -> tuple[Hearing, Ending]:
+        now_s, budget = time.monotonic(), self.options.budget
+        allowance_s = budget.allowance_s("observe", now_s)
+        plan = self._plan(warm_up_s=allowance_s * WARM_UP_SHARE, end_by_ns=int((now_s + allowance_s) * 1e9))
+        hearing = Hearing(
+            enough_s=now_s + allowance_s,
+            end_s=budget.end_s,
+            window_at_s=now_s + allowance_s / 2,
+            silence_s=self.options.timeout_s,
+        )
+        ending = self._run("watching the script", plan, hearing, Wiring(output_to_stderr=self.options.output_to_stderr))
+        if ending.ended_by_us == "silence":
+            self.cut.append(f"The script gave no sign of progress for {self.options.timeout_s:g} s and was ended.")
+        elif ending.ended_by_us or hearing.ended_at_step:
+            self.cut.append(
+                f"The script was ended after {time.monotonic() - now_s:.0f} s, its share of the {budget.total_s:g} s "
+                f"given (--budget)."
+            )
+        return hearing, ending
+
+    def _again(self, first: Hearing) -> Hearing:
+        """The program is over before anything could be recorded: run it once more, recording from the start."""
+        quick = first.source is not None and first.steps > 1
+        plan = self._plan(
+            visible=False,
+            window=not quick,
+            quick=quick,
+            source=first.source if quick else None,
+            known_steps=first.steps,
+        )
+        hearing = self._throw_away("running it again to record it", plan)
+        if quick and hearing.window is not None:
+            self.cut.append(f"The script makes {first.steps} steps, so it was run a second time to record them.")
+        return hearing
+
+    def _stacks(self, first: Hearing, recorded: Hearing) -> Path | None:
+        if recorded.window is None or self.options.budget.left_s(time.monotonic()) < LEAST_S:
+            return None
+        events = recorded.window.events / max(recorded.window.steps, 1)
+        plan = self._plan(
+            mode="stacks",
+            label="stacks",
+            visible=False,
+            window=first.source is None,
+            source=first.source,
+            known_steps=first.steps if first.finished else 0,
+            steps=1 if events > MANY_EVENTS else STACKED_STEPS,
+        )
+        hearing = self._throw_away("finding the lines", plan)
+        if hearing.window is None:
+            self.cut.append(
+                "Lines of the script are not named: the second, short run with stacks did not get that far."
+            )
+        return self._packed("stacks")
+
+    def _throw_away(self, phase: str, plan: Plan) -> Hearing:
+        """A run that nobody sees, with a share of what is left: it ends as soon as it has what it is for."""
+        now_s, budget = time.monotonic(), self.options.budget
+        end_s = now_s + max(LEAST_S, budget.allowance_s("stacks", now_s), budget.left_s(now_s) / 4)
+        hearing = Hearing(enough_s=end_s, end_s=end_s, silence_s=self.options.timeout_s)
+        self._run(phase, plan, hearing, Wiring(log=self.place / f"{plan.label}.log"))
+        return hearing
+
+    def _plan(self, **changes: object) -> Plan:
+        plan = Plan(mode="observe", folder=str(self.place), steps=self.options.steps, step_name=self.options.step_name)
+        return replace(plan, **changes)  # type: ignore[arg-type]  # fields of Plan, by name
+
+    def _run(self, phase: str, plan: Plan, hearing: Hearing, wiring: Wiring) -> Ending:
+        self.options.progress(phase, self.options.budget.left_s(time.monotonic()))
+        with launch.start(self.target, plan, wiring) as child:
+            ending = launch.watch(child, hearing)
+        if wiring.log is not None and not wiring.log.stat().st_size:
+            wiring.log.unlink()
+        self.cut += [f"Watching the script failed on our side: {fault}." for fault in hearing.faults]
+        return ending
+
+    def _packed(self, label: str) -> Path | None:
+        plain = self.place / f"{label}.json"
+        if not plain.exists():
+            return None
+        name = "trace" if label == "observe" else label
+        return packing.pack(plain, self.place / f"{name}.json.gz")
+
+    def _facts(self) -> Facts:
+        with suppress(FileNotFoundError):
+            return msgspec.json.decode((self.place / "facts.json").read_bytes(), type=Facts)
+        return Facts()
+
+
+def _joined(watched: Facts, recorded: Facts) -> Facts:
+    """The recorded run's facts, with the step times of the watched one: those were not disturbed."""
+    if not watched.step_ns:
+        return replace(recorded, cut=(*watched.cut, *recorded.cut))
+    return replace(
+        recorded,
+        step_ns=watched.step_ns,
+        step_cpu_ns=watched.step_cpu_ns,
+        cold_step_ns=watched.cold_step_ns,
+        cut=(*watched.cut, *recorded.cut),
+    )
+
+
+def _own_profiler(facts: Facts, recorded: Hearing) -> tuple[str, ...]:
+    if not facts.own_profiler:
+        return ()
+    kept_out = "nothing of ours was recorded" if recorded.window is None else "ours recorded only between its sessions"
+    return (f"The script runs a torch profiler of its own, which it keeps: {kept_out}.",)
+
+
+def _median(times: tuple[int, ...]) -> float | None:
+    ordered = sorted(times)
+    middle = len(ordered) // 2
+    if not ordered:
+        return None
+    return ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
