@@ -30,7 +30,7 @@ import numpy as np
 from profiler_doctor.analyzer.facts import Facts, RootFacts
 from profiler_doctor.analyzer.kinds import Has, Limits, Rule, Sighting, Threshold
 from profiler_doctor.analyzer.measures.ops import ops
-from profiler_doctor.analyzer.measures.share import trains
+from profiler_doctor.analyzer.measures.share import judged_steps, trains
 from profiler_doctor.analyzer.measures.source import where_of
 from profiler_doctor.analyzer.measures.window import used_steps
 from profiler_doctor.analyzer.trace import Ints, Trace
@@ -61,7 +61,7 @@ def _observed(trace: Trace, facts: Facts) -> Iterable[Sighting]:
             "training_mode": any(root.training for root in kept),
             "nodes_per_step": int(np.median(nodes)) if len(nodes) else 0,
         },
-        intervals_ns=_steps(trace),
+        intervals_ns=judged_steps(trace),
     )
 
 
@@ -77,7 +77,7 @@ def _foreign(trace: Trace, limits: Limits) -> Iterable[Sighting]:
         message=f"{int(np.median(nodes))} autograd nodes are made in each step, and no backward pass was recorded.",
         where=where_of(trace, first),
         evidence={"nodes_per_step": int(np.median(nodes)), "steps": len(nodes)},
-        intervals_ns=_steps(trace),
+        intervals_ns=judged_steps(trace),
     )
 
 
@@ -93,11 +93,6 @@ def _nodes_per_step(trace: Trace) -> tuple[Ints, int]:
     judged = made.reindex(used_steps(trace).index, fill_value=0).clip(lower=0).to_numpy().astype(np.int64)
     grown = table[table["number"].diff() > 0]
     return judged, int(grown["row"].iloc[0]) if len(grown) else -1
-
-
-def _steps(trace: Trace) -> tuple[tuple[int, int], ...]:
-    table = used_steps(trace)
-    return tuple(zip(table["start_ns"].tolist(), table["end_ns"].tolist(), strict=True))
 
 
 RULE = Rule(

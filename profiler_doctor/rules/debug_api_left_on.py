@@ -26,6 +26,7 @@ from collections.abc import Iterable, Mapping
 
 from profiler_doctor.analyzer.facts import Facts
 from profiler_doctor.analyzer.kinds import Has, Limits, Rule, Sighting
+from profiler_doctor.analyzer.measures.share import judged_steps
 from profiler_doctor.analyzer.trace import Trace
 
 OF_A_GPU = (
@@ -43,10 +44,12 @@ def find(trace: Trace, _: Limits) -> Iterable[Sighting]:
     facts = trace.facts
     if facts is None:
         return
+    steps = judged_steps(trace)
     for mode in facts.debug_modes:
-        yield Sighting(message=f"Left on during the steps: {mode}.", evidence={"mode": mode})
+        yield Sighting(message=f"Left on during the steps: {mode}.", evidence={"mode": mode}, intervals_ns=steps)
     for name, value in _blocking(facts).items():
-        yield Sighting(message=f"{name}={value} was set for this run.", evidence={"variable": name, "value": value})
+        evidence = {"variable": name, "value": value}
+        yield Sighting(message=f"{name}={value} was set for this run.", evidence=evidence, intervals_ns=steps)
 
 
 def _blocking(facts: Facts) -> Mapping[str, str]:

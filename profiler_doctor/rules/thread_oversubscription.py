@@ -25,6 +25,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from profiler_doctor.analyzer.kinds import Has, Limits, Rule, Sighting, Threshold
+from profiler_doctor.analyzer.measures.share import judged_steps
 from profiler_doctor.analyzer.trace import Trace
 
 SETTINGS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS")
@@ -39,6 +40,7 @@ def find(trace: Trace, limits: Limits) -> Iterable[Sighting]:
     yield Sighting(
         message=f"{facts.threads} threads compute each op, but this process may use {_cpus(facts.cpus)}; {blamed}.",
         evidence={"threads": facts.threads, "cpus": facts.cpus, "environment": _settings(facts.environment)},
+        intervals_ns=judged_steps(trace),
     )
 
 

@@ -56,7 +56,8 @@ def outer_ops(trace: Trace) -> pd.DataFrame:
     """The ops that no other op called, in time order per thread: columns of `ops`."""
     table = ops(trace)
     parent = table["parent"].to_numpy()
-    return table[table["is_op"] & ~((parent >= 0) & is_op(trace)[parent])]
+    outer: pd.DataFrame = table[table["is_op"] & ~((parent >= 0) & is_op(trace)[parent])]
+    return outer
 
 
 @measure

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from profiler_doctor.analyzer.measures.intervals import Intervals, shared, union
 from profiler_doctor.analyzer.measures.ops import outermost
 from profiler_doctor.analyzer.measures.steps import steps
-from profiler_doctor.analyzer.measures.window import linked_work, window
+from profiler_doctor.analyzer.measures.window import linked_work, used_steps, window
 from profiler_doctor.analyzer.trace import Trace, measure
 
 TRAINING = re.compile(r"^autograd::engine::evaluate_function|Backward\d*$|^Optimizer\.step#")
@@ -40,6 +40,12 @@ def intervals_of(trace: Trace, rows: npt.ArrayLike) -> tuple[tuple[int, int], ..
     """Start and end of each row, for a finding's places to look at."""
     chosen = np.asarray(rows, dtype=np.int64)
     return tuple(zip(trace.events.start_ns[chosen].tolist(), trace.events.end_ns[chosen].tolist(), strict=True))
+
+
+def judged_steps(trace: Trace) -> tuple[tuple[int, int], ...]:
+    """Start and end of each judged step: the places to look at where a finding is of the whole step."""
+    table = used_steps(trace)
+    return tuple(zip(table["start_ns"].tolist(), table["end_ns"].tolist(), strict=True))
 
 
 def rows_in_window(trace: Trace, rows: npt.ArrayLike) -> npt.NDArray[np.int64]:
