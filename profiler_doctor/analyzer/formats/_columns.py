@@ -47,25 +47,25 @@ class Columns:
             self.arguments[name] = Argument(name)
         return self.arguments[name]
 
-    def add_core(self, core: Mapping[str, Sequence[Any]]) -> Ints:
-        """Append events by their values as written under ph, cat, name, pid, tid, ts, dur. Returns their categories.
+    def add_core(self, core: Mapping[str, Sequence[Any]]) -> None:
+        """Append events by their values as written under ph, cat, name, pid, tid, ts, dur.
 
         ts and dur are numbers with ABSENT for missing ones. Raises NeedsDecimals before anything is added.
         """
         start, no_start = exact_ns_of_all(core["ts"])
         duration, no_duration = exact_ns_of_all(core["dur"])
-        phase = np.array(list(map(self.phases.__getitem__, core["ph"])), np.uint8)
-        category = np.array(list(map(self.categories.__getitem__, core["cat"])), np.int32)
+        count = len(core["ph"])
+        phase = np.fromiter(map(self.phases.__getitem__, core["ph"]), np.uint8, count)
+        category = np.fromiter(map(self.categories.__getitem__, core["cat"]), np.int32, count)
         self.core["phase"].append(self._timed(phase, start, no_duration))
         self.core["category"].append(category)
-        self.core["name"].append(np.array(list(map(self.names.__getitem__, core["name"])), np.int32))
+        self.core["name"].append(np.fromiter(map(self.names.__getitem__, core["name"]), np.int32, count))
         pairs = zip(core["pid"], core["tid"], strict=True)
-        self.core["thread"].append(np.array(list(map(self.threads.__getitem__, pairs)), np.int32))
+        self.core["thread"].append(np.fromiter(map(self.threads.__getitem__, pairs), np.int32, count))
         self.core["start_ns"].append(np.where(start == ABSENT, 0, start))
         self.core["dur_ns"].append(self._durations(duration))
         self.trouble["time"] += len(no_start) + len(no_duration)
-        self.length += len(phase)
-        return category.astype(np.int64)
+        self.length += count
 
     def _timed(self, phase: Array, start: Ints, no_duration: Ints) -> Array:
         """Phases, 0 for a complete event that has no time: no measure takes it then."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import msgspec
@@ -14,6 +16,7 @@ from profiler_doctor.analyzer.formats._typed import NOT_FOR_US, TypedReader
 
 AFTER_THE_LIST = re.compile(r"trailing characters \(byte (\d+)\)")
 """msgspec's way of saying that the list had ended before; the number is that of the byte after the first such one."""
+DONE = -1
 WIDEST = 1 << 26
 """Bytes without a boundary between two events that are waited for before the text is given up."""
 
@@ -50,36 +53,50 @@ def read_events(window: Window, columns: Columns) -> Read:
 def _fast(window: Window, typed: TypedReader) -> bool | None:
     """Read as much of the window as is certain. Whether the list was closed; None where the careful way must go.
 
-    The window starts with the list's bracket, or with the comma after the last event read, which stands in for it.
+    The window starts with the list's bracket, or with the comma after the last event read. Brackets are put in place of
+    that comma and the last one while it is read, so that no text is copied.
     """
     comma = None if window.at_end else window.last_comma()
     if comma is None and not window.at_end:
         return None
-    text = window.text[:comma]
+    with _as_list(window.text, comma) as text:
+        closed_at = _add(typed, text)
+    if closed_at is None:
+        return None
+    if closed_at == DONE:
+        window.drop(len(window.text) if comma is None else comma)
+        return comma is None
+    with memoryview(window.text)[:closed_at] as text:
+        whole = _add(typed, text) == DONE
+    if not whole:
+        return None
+    window.drop(closed_at)
+    return True
+
+
+@contextmanager
+def _as_list(text: bytearray, comma: int | None) -> Iterator[memoryview]:
+    """The text up to and with the comma, both ends made brackets; the comma is put back afterwards."""
     text[:1] = b"["
+    end = len(text) if comma is None else comma + 1
     if comma is not None:
-        text += b"]"
+        text[comma:end] = b"]"
+    with memoryview(text)[:end] as view:
+        yield view
+    if comma is not None:
+        text[comma:end] = b","
+
+
+def _add(typed: TypedReader, text: memoryview) -> int | None:
+    """Add the events: DONE, or where the list had ended before the text did; None where this is not the way."""
     try:
         typed.add(text)
     except (*NOT_FOR_US, RecursionError):
         return None
     except msgspec.DecodeError as error:
-        return _closed_inside(window, typed, text, str(error))
-    window.drop(len(window.text) if comma is None else comma)
-    return comma is None
-
-
-def _closed_inside(window: Window, typed: TypedReader, text: bytearray, error: str) -> bool | None:
-    found = AFTER_THE_LIST.search(error)
-    if found is None:
-        return None
-    end = int(found[1]) - 1
-    try:
-        typed.add(text[:end])
-    except (*NOT_FOR_US, msgspec.DecodeError, RecursionError):
-        return None
-    window.drop(end)
-    return True
+        found = AFTER_THE_LIST.search(str(error))
+        return int(found[1]) - 1 if found else None
+    return DONE
 
 
 def _careful(window: Window, careful: CarefulReader) -> tuple[bool, int]:

@@ -7,7 +7,7 @@ the file, and only what changes costs more than a typed decode.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from enum import IntFlag
 from operator import attrgetter
 from typing import Any
@@ -21,6 +21,10 @@ from profiler_doctor.analyzer.formats._times import ABSENT
 
 MOST_ARGUMENTS = 1000
 """A category with more names than that has free-form keys; its events go the careful way instead."""
+
+
+FIRST_LESSON = 64
+"""Most categories show all they have in so many events."""
 
 
 class Kind(IntFlag):
@@ -61,12 +65,15 @@ class Shape:
     def decode(self, arguments: Sequence[msgspec.Raw]) -> list[Any]:
         """The events' `args` as structs. Raises msgspec.DecodeError for no object, TooFree for free-form keys."""
         text = b"[" + b",".join(arguments) + b"]"
-        if self.decoder is not None:
-            try:
-                return self.decoder.decode(text)
-            except msgspec.ValidationError:
-                pass  # a name or kind not seen before
-        self._learn(text)
+        if self.decoder is None:
+            self._learn(b"[" + b",".join(arguments[:FIRST_LESSON]) + b"]")
+        try:
+            return self._decoded(text)
+        except msgspec.ValidationError:  # a name or kind not seen before
+            self._learn(text)
+        return self._decoded(text)
+
+    def _decoded(self, text: bytes) -> list[Any]:
         assert self.decoder is not None
         return self.decoder.decode(text)
 
@@ -74,7 +81,7 @@ class Shape:
         seen: set[tuple[str, type[object]]] = set()
         for arguments in msgspec.json.decode(text, type=list[dict[str, Any]]):
             seen.update(zip(arguments, map(type, arguments.values()), strict=True))
-        for name, kind in seen:
+        for name, kind in sorted(seen, key=lambda pair: (pair[0], pair[1].__name__)):
             self.kinds[name] = self.kinds.get(name, Kind(0)) | KINDS[kind]
         if len(self.kinds) > MOST_ARGUMENTS:
             raise TooFree
@@ -99,9 +106,9 @@ class Shape:
             elif kind in (Kind.FLOAT, Kind.FLOAT | Kind.INT):
                 _add_fractions(argument, rows, values)
             elif kind == Kind.TEXT:
-                _add_texts(argument, rows, list(map(argument.texts.__getitem__, values)))
+                _add_texts(argument, rows, map(argument.texts.__getitem__, values))
             elif kind & Kind.NESTED:
-                _add_texts(argument, rows, [argument.json_texts[bytes(value)] for value in values])
+                _add_texts(argument, rows, map(argument.json_texts.__getitem__, map(bytes, values)))
             else:
                 argument.add_values(rows.tolist(), values)
 
@@ -121,7 +128,7 @@ def _typed(kind: Kind, name: str) -> tuple[Any, Any]:
 
 def _add_whole(argument: Argument, rows: Array, values: Sequence[int]) -> None:
     try:
-        numbers = np.array(values, np.int64)
+        numbers = np.fromiter(values, np.int64, len(values))
     except OverflowError:
         argument.add_values(rows.tolist(), [None if value == ABSENT else value for value in values])
         return
@@ -138,8 +145,8 @@ def _add_fractions(argument: Argument, rows: Array, values: Sequence[int | float
         _add_piece(argument, rows, numbers, there)
 
 
-def _add_texts(argument: Argument, rows: Array, codes: Sequence[int]) -> None:
-    numbers = np.array(codes, np.int32)
+def _add_texts(argument: Argument, rows: Array, codes: Iterable[int]) -> None:
+    numbers = np.fromiter(codes, np.int32, len(rows))
     _add_piece(argument, rows, numbers, numbers >= 0, texts=True)
 
 

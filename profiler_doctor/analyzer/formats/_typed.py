@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from decimal import Decimal
-from operator import attrgetter
 from typing import Any
 
 import msgspec
@@ -21,7 +20,10 @@ NOT_FOR_US = (msgspec.ValidationError, NeedsDecimals, TooFree)
 
 
 class Event(msgspec.Struct, gc=False):
-    """One event of a chrome trace; other keys are not read. `args` stays as written until its category is known."""
+    """One event of a chrome trace; its other keys are not read, and ABSENT stands for a missing number.
+
+    `args` stays as written until the category is known.
+    """
 
     ph: str | None = None
     cat: str | None = None
@@ -30,7 +32,7 @@ class Event(msgspec.Struct, gc=False):
     tid: int | str | None = None
     ts: int | float = ABSENT
     dur: int | float = ABSENT
-    id: int | str | None = None
+    id: int | str = ABSENT
     args: msgspec.Raw = msgspec.Raw()
 
 
@@ -44,11 +46,8 @@ class ExactEvent(msgspec.Struct, gc=False):
     tid: int | str | None = None
     ts: Decimal | None = None
     dur: Decimal | None = None
-    id: int | str | None = None
+    id: int | str = ABSENT
     args: msgspec.Raw = msgspec.Raw()
-
-
-CORE = ("ph", "cat", "name", "pid", "tid", "ts", "dur")
 
 
 class TypedReader:
@@ -59,7 +58,7 @@ class TypedReader:
         self.shapes: dict[int, Shape] = {}
         self.decoder: msgspec.json.Decoder[list[Any]] = msgspec.json.Decoder(list[Event])
 
-    def add(self, text: bytes | bytearray) -> None:
+    def add(self, text: memoryview) -> None:
         """Add all events of a JSON list.
 
         Raises msgspec.DecodeError where the text is not JSON, and one of NOT_FOR_US where it is but the events are not
@@ -72,7 +71,15 @@ class TypedReader:
             self._add(self.decoder.decode(text))
 
     def _add(self, events: Sequence[Any]) -> None:
-        core = {key: list(map(attrgetter(key), events)) for key in CORE}
+        core = {
+            "ph": [event.ph for event in events],
+            "cat": [event.cat for event in events],
+            "name": [event.name for event in events],
+            "pid": [event.pid for event in events],
+            "tid": [event.tid for event in events],
+            "ts": [event.ts for event in events],
+            "dur": [event.dur for event in events],
+        }
         groups = self._groups(core["cat"], [event.args for event in events])
         structs = [(shape, rows, shape.decode(arguments)) for shape, rows, arguments in groups]
         first = self.columns.length
@@ -83,21 +90,23 @@ class TypedReader:
 
     def _groups(self, written: Sequence[str | None], arguments: Sequence[msgspec.Raw]) -> list[tuple[Shape, Ints, Any]]:
         """The events that have arguments, by category: its shape, their places, their arguments."""
-        codes = np.array(list(map(self.columns.categories.__getitem__, written)), np.int64)
-        there = np.fromiter(map(bool, arguments), np.bool_, len(arguments))
+        codes = np.fromiter(map(self.columns.categories.__getitem__, written), np.int16, len(written))
+        codes[~np.fromiter(map(bool, arguments), np.bool_, len(arguments))] = -1
+        order = np.argsort(codes, kind="stable")
         found = []
-        for code in np.unique(codes[there]).tolist():
-            rows = np.flatnonzero(there & (codes == code))
-            shape = self.shapes.setdefault(code, Shape())
-            found.append((shape, rows, [arguments[row] for row in rows.tolist()]))
+        for code in np.unique(codes).tolist():
+            if code >= 0:
+                first, after = np.searchsorted(codes, (code, code + 1), sorter=order)
+                rows = order[first:after]
+                shape = self.shapes.setdefault(code, Shape())
+                found.append((shape, rows, list(map(arguments.__getitem__, rows.tolist()))))
         return found
 
-    def _add_ids(self, first: int, ids: Sequence[int | str | None]) -> None:
-        there = np.fromiter((value is not None for value in ids), np.bool_, len(ids))
-        rows = (np.flatnonzero(there) + first).astype(np.int32)
-        values = [value for value in ids if value is not None]
-        numbers = np.array(values) if values else np.empty(0)
-        if numbers.dtype.kind == "i":
-            self.columns.argument("id").pieces.append(Piece(rows, numbers))
-        elif values:
-            self.columns.argument("id").add_values(rows.tolist(), values)
+    def _add_ids(self, first: int, ids: Sequence[int | str]) -> None:
+        numbers = np.array(ids)
+        if numbers.dtype.kind != "i":
+            there = [place for place, value in enumerate(ids) if value != ABSENT]
+            self.columns.argument("id").add_values([first + place for place in there], [ids[place] for place in there])
+        elif np.any(numbers != ABSENT):
+            rows = np.flatnonzero(numbers != ABSENT)
+            self.columns.argument("id").pieces.append(Piece((rows + first).astype(np.int32), numbers[rows]))
