@@ -71,8 +71,9 @@ def _doubles(trace: Trace) -> pd.DataFrame:
     table = ops(trace)
     table = table[table["is_op"] & (2 * table["self_ns"] >= table["dur_ns"]) & ~table["name"].isin(CONVERSIONS)]
     table = table[table["row"].isin(rows_in_window(trace, table["row"]))]
-    double = [any(operand.type == "double" for operand in tensors(trace, row)) for row in table["row"].tolist()]
-    return table[double]
+    rows = table["row"].tolist()
+    double = [row for row in rows if any(operand.type == "double" for operand in tensors(trace, row))]
+    return table[table["row"].isin(double)]
 
 
 def _kept(trace: Trace, table: pd.DataFrame) -> dict[int, float]:

@@ -99,7 +99,7 @@ def _share_of_step(trace: Trace, fetches: Ints) -> float:
 
 def _ops_inside(trace: Trace, start_ns: int, end_ns: int) -> int:
     starts = ops(trace)["start_ns"].to_numpy()
-    return int(np.count_nonzero((starts >= start_ns) & (starts < end_ns)))
+    return int(np.count_nonzero((starts > start_ns) & (starts < end_ns)))
 
 
 def _exposed(trace: Trace) -> tuple[tuple[int, int], ...]:

@@ -22,16 +22,16 @@ def cell_calls(trace: Trace) -> pd.DataFrame:
     per call of it is the op of it that is called least often.
     """
     table = forward_ops(trace)
-    own = table[table["name"].map(lambda name: bool(CELLS.match(name)))]
-    own = own.assign(cell=own["name"])
-    return pd.concat((own, _of_modules(trace, table)))[["row", "step", "cell"]].reset_index(drop=True)
+    torchs = np.array([bool(CELLS.match(name)) for name in table["name"]], np.bool_)
+    own = table[torchs].assign(cell=table["name"][torchs])
+    return pd.concat((own, _of_modules(trace, table[~torchs])))[["row", "step", "cell"]].reset_index(drop=True)
 
 
 def _of_modules(trace: Trace, table: pd.DataFrame) -> pd.DataFrame:
     paths = module_of(trace, table["row"].to_numpy(np.int64))
     cells = [found[0] if (found := CELL_MODULE.match(path)) else "" for path in paths]
     table = table.assign(cell=cells, path=paths)
-    table = table[(table["cell"] != "") & ~table["name"].map(lambda name: bool(CELLS.match(name)))]
+    table = table[table["cell"] != ""]
     kept = []
     for _, group in table.groupby(["step", "cell"], sort=False):
         places = group.groupby(["path", "name"], sort=False)["row"]

@@ -1,0 +1,109 @@
+"""DAT001: the step waits for its next batch."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from profiler_doctor.analyzer.engine import examine
+from profiler_doctor.analyzer.plugins import Found
+from profiler_doctor.analyzer.trace import Trace
+from profiler_doctor.rules.loader_exposed import RULE
+from tests.asking import ask
+from tests.observed import observed
+from tests.trace_builder import TraceBuilder
+
+SINGLE = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
+WORKERS = "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__"
+
+
+def steps_of_1_ms(folder: Path, fetches_ns: list[int], loader: str = SINGLE, small_ops: int = 0) -> Trace:
+    """A step per fetch; each fetches first, then computes."""
+    built = TraceBuilder()
+    for number, fetch_ns in enumerate(fetches_ns):
+        start = number * 1_000_000
+        built.step(number, start, 1_000_000).annotation(loader, start, fetch_ns)
+        for place in range(small_ops):
+            built.op("aten::select", start + 1_000 + place * 2_000, 1_000)
+        built.op("aten::mm", start + fetch_ns, 900_000 - fetch_ns)
+    return built.trace(folder)
+
+
+def test_a_step_that_waits_for_its_batch_is_found(tmp_path: Path) -> None:
+    trace = steps_of_1_ms(tmp_path, [300_000] * 4)
+
+    [seen] = ask(RULE, trace)
+    [outcome] = examine(trace, Found((RULE,))).outcomes
+
+    assert seen.evidence["share"] == pytest.approx(0.3)
+    assert seen.evidence["single_process"] is True
+    assert "own process" in seen.message
+    assert "GPU" not in seen.message
+    assert seen.intervals_ns[0] == (1_000_000, 1_300_000)
+    assert outcome.findings[0].stake.share == pytest.approx(0.3)
+
+
+def test_workers_that_cannot_keep_up_are_named(tmp_path: Path) -> None:
+    [seen] = ask(RULE, steps_of_1_ms(tmp_path, [300_000] * 4, WORKERS))
+
+    assert "worker processes" in seen.message
+
+
+@pytest.mark.parametrize(("fetch_ns", "found"), [(99_000, False), (101_000, True)])
+def test_it_speaks_from_a_tenth_of_the_step_on(tmp_path: Path, fetch_ns: int, found: bool) -> None:
+    assert bool(ask(RULE, steps_of_1_ms(tmp_path, [fetch_ns] * 4))) is found
+
+
+def test_one_slow_batch_does_not_speak_for_all(tmp_path: Path) -> None:
+    assert ask(RULE, steps_of_1_ms(tmp_path, [5_000, 5_000, 5_000, 800_000, 5_000])) == []
+
+
+def test_the_start_of_the_workers_is_left_out_of_the_stake(tmp_path: Path) -> None:
+    trace = steps_of_1_ms(tmp_path, [50_000, 80_000, 80_000, 850_000, 80_000], WORKERS)
+
+    [seen] = ask(RULE, trace, step_share=0.05)
+
+    assert seen.evidence["start_ups_left_out"] == 1
+    assert seen.edit is not None
+    assert len(seen.edit.keep) == 3
+
+
+def test_what_recording_the_loaders_small_ops_cost_is_not_the_loaders(tmp_path: Path) -> None:
+    # 101 ops and two annotations a step took the profiler 515 µs: 5 µs each; 100 of them are inside the fetch of 530 µs
+    trace = steps_of_1_ms(tmp_path, [530_000] * 4, small_ops=100)
+    timed = observed(trace, step_ns=(485_000,) * 8, profiled_step_ns=(1_000_000,) * 4)
+
+    assert ask(RULE, timed) == []
+    assert ask(RULE, timed, step_share=0.04)[0].evidence["share"] == pytest.approx(30 / 485)
+
+
+def test_a_program_without_steps_may_be_nothing_but_a_loader(tmp_path: Path) -> None:
+    built = TraceBuilder()
+    for start in (0, 1_000_000, 2_000_000):
+        built.annotation(SINGLE, start, 900_000).op("aten::stack", start, 800_000)
+
+    assert ask(RULE, built.trace(tmp_path)) == []
+
+
+def with_a_gpu(folder: Path, kernel_ns: int) -> Trace:
+    """Each step of 1 ms fetches for 300 µs, then launches one kernel that starts 320 µs into the step."""
+    built = TraceBuilder()
+    for number in range(5):
+        start = number * 1_000_000
+        built.step(number, start, 1_000_000).annotation(SINGLE, start, 300_000)
+        built.op("aten::mm", start + 305_000, 10_000)
+        built.launch("gemm", (start + 306_000, 5_000), (start + 320_000, kernel_ns))
+    return built.trace(folder)
+
+
+def test_on_a_gpu_only_the_time_that_it_idles_counts(tmp_path: Path) -> None:
+    # idle from 0.72 ms of a step to 0.32 ms of the next one; 300 of these 600 µs in the loader, in 3 of 4 periods
+    [seen] = ask(RULE, with_a_gpu(tmp_path, kernel_ns=400_000))
+
+    assert "GPU idles" in seen.message
+    assert seen.evidence["share"] == pytest.approx(900 / 3400, abs=0.01)
+
+
+def test_loading_that_hides_behind_the_gpus_work_is_free(tmp_path: Path) -> None:
+    assert ask(RULE, with_a_gpu(tmp_path, kernel_ns=999_000)) == []
