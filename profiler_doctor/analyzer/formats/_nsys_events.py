@@ -5,157 +5,203 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
-from profiler_doctor.analyzer.formats._blocks import Slice, Table, block_of
-from profiler_doctor.analyzer.formats._nsys_database import KERNELS, Database, process_and_thread
+import numpy as np
+
+from profiler_doctor.analyzer.formats._blocks import Block, Table, Words
+from profiler_doctor.analyzer.formats._nsys_database import ID_MASK, KERNELS, Batch, Database, processes
 from profiler_doctor.analyzer.formats._times import NEVER
+from profiler_doctor.analyzer.formats._values import Values
+from profiler_doctor.analyzer.trace import Column, Ints, interned
 
-Row = Mapping[str, Any]
 CUPTI = "CUPTI_ACTIVITY_KIND_"
 COPY_KINDS = ("Unknown", "HtoD", "DtoH", "HtoA", "AtoH", "AtoA", "AtoD", "DtoA", "DtoD", "HtoH", "PtoP", "HtoD", "DtoH",
               "DtoD")  # fmt: skip
 """Of ENUM_CUDA_MEMCPY_OPER; the last three are the driver's own for managed memory."""
-MANAGED = 11
 MEMORY_KINDS = ("Pageable", "Pinned", "Device", "Array", "Managed", "Device Static", "Managed Static", "Unknown")
 SYNC_KINDS = ("Unknown Sync", "Event Sync", "Stream Wait Event", "Stream Sync", "Context Sync")
 VERSION = re.compile(r"(?:_pts[zd])?_v\d{4,}$")
 """Nsight adds the CUDA version that brought a call: cudaLaunchKernel_v7000."""
-MARKS, RANGES = {34, 65}, {59, 60, 70, 71}
-"""Kinds of NVTX events (ENUM_NSYS_EVENT_TYPE); the others name things."""
+MARKS, RANGES, UNKNOWN = (34, 65), (59, 60, 70, 71), -1
+"""Kinds of NVTX events (ENUM_NSYS_EVENT_TYPE); the others name things. An export without kinds has ranges alone."""
+OPEN = "nvtx_open"
+"""Ranges that were never closed, until they are counted; then they are annotations like others."""
+DRIVER = re.compile(r"cu(?!da)")
 TORCH_OP = re.compile(r"^(?P<name>[^,]+)(?P<rest>(?:, (?:seq|op_id) = \d+)*(?:, sizes = \[.*\])?.*)$", re.DOTALL)
 SEQUENCE, SIZES = re.compile(r", seq = (\d+)"), re.compile(r", sizes = (\[.*\])", re.DOTALL)
 
 
 @dataclass(frozen=True)
 class Kind:
-    """A table, the columns to ask for beside start and end, and how a row becomes (category, slice)."""
+    """A table, the columns to ask for beside start and end, and how a batch of its rows becomes blocks of events."""
 
     table: str
     columns: tuple[str, ...]
-    event: Callable[[Row, Database], tuple[str, Slice]]
+    blocks: Callable[[Batch, Database], Iterator[Block]]
 
 
 def add_events(table: Table, database: Database) -> Counter[str]:
     """Append every event that is read; the counter says what is peculiar: `open` ranges, whole `graphs`."""
     seen: Counter[str] = Counter()
     for kind in KINDS:
-        wanted = ("start", "end", *kind.columns)
-        for batch in database.batches(kind.table, wanted):
-            rows = (dict(zip(wanted, row, strict=True)) for row in batch)
-            _add(table, (kind.event(row, database) for row in rows), seen)
+        for batch in database.batches(kind.table, ("start", "end", *kind.columns)):
+            for block in kind.blocks(batch, database):
+                is_open = block.category == OPEN
+                table.add(replace(block, category="user_annotation") if is_open else block)
+                seen["open"] += len(block.start_ns) if is_open else 0
+                seen["graphs"] += batch.length if kind.table == GRAPHS else 0
     return seen
 
 
-def _add(table: Table, found: Iterator[tuple[str, Slice]], seen: Counter[str]) -> None:
-    grouped: dict[str, list[Slice]] = {}
-    for category, slice_ in found:
-        grouped.setdefault(category, []).append(slice_)
-    for category, slices in grouped.items():
-        if not category:
-            continue
-        instant = category in ("nvtx_mark", "nvtx_open")
-        seen["open"] += len(slices) if category == "nvtx_open" else 0
-        seen["graphs"] += sum("graph id" in slice_.arguments and "grid" not in slice_.arguments for slice_ in slices)
-        table.add(block_of("user_annotation" if instant else category, slices, "i" if instant else "X"))
+def _work(category: str, batch: Batch, database: Database, names: Words, **more: Column) -> Block:
+    """Work on a device; `more` are arguments with _ for a blank."""
+    process = processes(batch.ints("globalPid"))
+    device, stream = database.devices(batch.ints("deviceId"), process), batch.ints("streamId")
+    rows = np.arange(batch.length)
+    places, thread = np.unique(np.column_stack((device, stream)), axis=0, return_inverse=True)
+    return Block(
+        category=category,
+        names=names,
+        threads=[(int(device), int(stream)) for device, stream in places],
+        thread=thread.reshape(-1).astype(np.int32),
+        start_ns=batch.ints("start", NEVER),
+        end_ns=batch.ints("end", NEVER),
+        arguments={
+            "device": Column(rows, device, None),
+            "stream": Column(rows, stream, None),
+            "context": batch.numbers("contextId"),
+            "correlation": database.correlation(batch.ints("correlationId"), process),
+            **{name.replace("_", " "): column for name, column in more.items()},
+        },
+    )
 
 
-def _times(row: Row) -> tuple[int, int]:
-    start, end = row["start"], row["end"]
-    return (start, end) if isinstance(start, int) and isinstance(end, int) else (NEVER, NEVER)
+def _host(category: str, batch: Batch, names: Words, **arguments: Column) -> Block:
+    """What a thread of the host did."""
+    ids, thread = np.unique(batch.ints("globalTid"), return_inverse=True)
+    pairs = zip(processes(ids).tolist(), (ids & ID_MASK).tolist(), strict=True)
+    return Block(
+        category=category,
+        names=names,
+        threads=list(pairs),
+        thread=thread.astype(np.int32),
+        start_ns=batch.ints("start", NEVER),
+        end_ns=batch.ints("end", NEVER),
+        arguments=arguments,
+    )
 
 
-def _on_device(row: Row, database: Database, name: str, arguments: Mapping[str, object]) -> Slice:
-    process = process_and_thread(row["globalPid"])[0]
-    device, stream = database.device(row["deviceId"], process), row["streamId"]
-    stream = stream if isinstance(stream, int) else 0
-    place = {"device": device, "stream": stream, "context": row["contextId"]}
-    linked = {"correlation": database.correlation(row["correlationId"], process)}
-    return Slice(name, (device, stream), *_times(row), {**place, **linked, **arguments})
+def _kernels(batch: Batch, database: Database) -> Iterator[Block]:
+    names = batch.of_each(("demangledName", "shortName", "mangledName", "name"), database.text)
+    yield _work(
+        "kernel",
+        batch,
+        database,
+        names,
+        grid=_texts(batch.of_each(("gridX", "gridY", "gridZ"), _three)),
+        block=_texts(batch.of_each(("blockX", "blockY", "blockZ"), _three)),
+        registers_per_thread=batch.numbers("registersPerThread"),
+        shared_memory=_sum(batch.numbers("staticSharedMemory"), batch.ints("dynamicSharedMemory")),
+        graph_node_id=batch.numbers("graphNodeId", zero=False),
+    )
 
 
-def _kernel(row: Row, database: Database) -> tuple[str, Slice]:
-    name = database.text(row["demangledName"], row["shortName"], row["mangledName"], row["name"])
-    shared = [row[kind] for kind in ("staticSharedMemory", "dynamicSharedMemory") if isinstance(row[kind], int)]
-    arguments = {
-        "grid": _three(row, "grid"),
-        "block": _three(row, "block"),
-        "registers per thread": row["registersPerThread"],
-        "shared memory": sum(shared) if shared else None,
-        "graph node id": row["graphNodeId"] or None,
-    }
-    return "kernel", _on_device(row, database, name, arguments)
+def _graphs(batch: Batch, database: Database) -> Iterator[Block]:
+    names = batch.of_each(("graphId",), lambda graph: f"CUDA graph {graph}")
+    yield _work("kernel", batch, database, names, graph_id=batch.numbers("graphId"))
 
 
-def _graph(row: Row, database: Database) -> tuple[str, Slice]:
-    return "kernel", _on_device(row, database, f"CUDA graph {row['graphId']}", {"graph id": row["graphId"] or 0})
+def _copies(batch: Batch, database: Database) -> Iterator[Block]:
+    names = batch.of_each(("copyKind", "srcKind", "dstKind"), _copy_name)
+    yield _work("gpu_memcpy", batch, database, names, bytes=batch.numbers("bytes"))
 
 
-def _copy(row: Row, database: Database) -> tuple[str, Slice]:
-    kind = row["copyKind"]
-    name = f"Memcpy {_of(COPY_KINDS, kind)}"
-    if isinstance(row["srcKind"], int) and isinstance(row["dstKind"], int):
-        name += f" ({_of(MEMORY_KINDS, row['srcKind'])} -> {_of(MEMORY_KINDS, row['dstKind'])})"
-    managed = {"managed memory": 1} if isinstance(kind, int) and kind >= MANAGED else {}
-    return "gpu_memcpy", _on_device(row, database, name, {"bytes": row["bytes"], **managed})
+def _fills(batch: Batch, database: Database) -> Iterator[Block]:
+    names = batch.of_each(
+        ("memKind",), lambda kind: "Memset" if kind is None else f"Memset ({_of(MEMORY_KINDS, kind)})"
+    )
+    yield _work("gpu_memset", batch, database, names, bytes=batch.numbers("bytes"))
 
 
-def _fill(row: Row, database: Database) -> tuple[str, Slice]:
-    kind = row["memKind"]
-    name = f"Memset ({_of(MEMORY_KINDS, kind)})" if isinstance(kind, int) else "Memset"
-    return "gpu_memset", _on_device(row, database, name, {"bytes": row["bytes"]})
+def _syncs(batch: Batch, database: Database) -> Iterator[Block]:
+    yield _work("cuda_sync", batch, database, batch.of_each(("syncType",), lambda kind: _of(SYNC_KINDS, kind)))
 
 
-def _sync(row: Row, database: Database) -> tuple[str, Slice]:
-    return "cuda_sync", _on_device(row, database, _of(SYNC_KINDS, row["syncType"]), {})
+def _calls(batch: Batch, database: Database) -> Iterator[Block]:
+    names = batch.of_each(("nameId", "name"), lambda *names: VERSION.sub("", database.text(*names)))
+    correlation = database.correlation(batch.ints("correlationId"), processes(batch.ints("globalTid")))
+    arguments = {"correlation": correlation, "return value": batch.numbers("returnValue", zero=False)}
+    block = _host("cuda_runtime", batch, names, **arguments)
+    driver = np.array([DRIVER.match(name) is not None for name in names[1]], np.bool_)[names[0]]
+    yield block.where(~driver)
+    yield replace(block, category="cuda_driver").where(driver)
 
 
-def _call(row: Row, database: Database) -> tuple[str, Slice]:
-    thread = process_and_thread(row["globalTid"])
-    name = database.text(row["nameId"], row["name"])
-    runtime = name.startswith("cuda") or not name.startswith("cu")
-    arguments = {
-        "correlation": database.correlation(row["correlationId"], thread[0]),
-        "return value": row["returnValue"] or None,
-    }
-    return "cuda_runtime" if runtime else "cuda_driver", Slice(VERSION.sub("", name), thread, *_times(row), arguments)
+def _overhead(batch: Batch, database: Database) -> Iterator[Block]:
+    yield _host("overhead", batch, batch.of_each(("nameId",), database.text))
 
 
-def _overhead(row: Row, database: Database) -> tuple[str, Slice]:
-    return "overhead", Slice(database.text(row["nameId"]), process_and_thread(row["globalTid"]), *_times(row), {})
+def _ranges(batch: Batch, database: Database) -> Iterator[Block]:
+    """NVTX events; ranges that torch.autograd.profiler.emit_nvtx opened around ops are ops."""
+    written = batch.of_each(("text", "textId"), database.text)
+    kind, start, end = batch.ints("eventType", UNKNOWN), batch.ints("start", NEVER), batch.ints("end", -NEVER)
+    block = replace(_host("user_annotation", batch, written), end_ns=end)
+    mark, event = np.isin(kind, MARKS), np.isin(kind, (UNKNOWN, *MARKS, *RANGES)) & (start < NEVER)
+    unended = event & (mark | (end < start))  # schema 2 writes 0 for what is missing
+    instant = replace(block, phase="i", end_ns=start)
+    yield instant.where(unended & mark)
+    yield replace(instant, category=OPEN).where(unended & ~mark)
+    ops = [_torch_op(text) for text in written[1]]
+    is_op = np.array([bool(op) for op in ops], np.bool_)[written[0]]
+    yield block.where(event & ~unended & ~is_op)
+    yield _as_ops(block, ops).where(event & ~unended & is_op)
 
 
-def _range(row: Row, database: Database) -> tuple[str, Slice]:
-    """An NVTX event; ranges that torch.autograd.profiler.emit_nvtx opened around ops are ops."""
-    kind, start, end = row["eventType"], row["start"], row["end"]
-    thread, text = process_and_thread(row["globalTid"]), database.text(row["text"], row["textId"])
-    if not isinstance(start, int) or (kind is not None and kind not in MARKS | RANGES):
-        return "", Slice(text, thread, NEVER, NEVER, {})
-    if kind in MARKS or not isinstance(end, int) or end < start:  # schema 2 writes 0 for what is missing
-        category = "nvtx_mark" if kind in MARKS else "nvtx_open"
-        return category, Slice(text, thread, start, start, {})
-    return _named_range(text, thread, (start, end))
+def _as_ops(block: Block, ops: Sequence[Mapping[str, object]]) -> Block:
+    """Ranges as ops, named and described by what their texts say."""
+    codes = block.names[0]
+    names, table = interned([str(op.get("name", "")) for op in ops])
+    arguments: dict[str, Values] = {}
+    for name in ("Sequence number", "Input Dims", "Written name"):
+        having = [code for code, op in enumerate(ops) if name in op]
+        rows = np.flatnonzero(np.isin(codes, having))
+        arguments[name] = Values()
+        arguments[name].add_mixed(rows.tolist(), [ops[code][name] for code in codes[rows].tolist()])
+    columns = {name: values.column() for name, values in arguments.items()}
+    return replace(block, category="cpu_op", names=(names[codes], table), arguments=columns)
 
 
-def _named_range(text: str, thread: tuple[int, int], times: tuple[int, int]) -> tuple[str, Slice]:
+def _torch_op(text: str) -> Mapping[str, object]:
+    """Name and arguments of an op whose range torch opened; empty for any other range."""
     found = TORCH_OP.match(text)
     rest = found["rest"] if found else ""
     if found is None or not (text.startswith("aten::") or rest.startswith((", seq = ", ", op_id = "))):
-        return "user_annotation", Slice(text, thread, *times, {})
+        return {}
     sequence, sizes = SEQUENCE.search(rest), SIZES.search(rest)
-    arguments = {
-        "Sequence number": int(sequence[1]) if sequence else None,
-        "Input Dims": sizes[1] if sizes else None,
-        "Written name": text if rest else None,
-    }
-    return "cpu_op", Slice(found["name"], thread, *times, arguments)
+    written = {"Sequence number": int(sequence[1])} if sequence else {}
+    dims = {"Input Dims": sizes[1]} if sizes else {}
+    return {"name": found["name"], **written, **dims, **({"Written name": text} if rest else {})}
 
 
-def _three(row: Row, what: str) -> str | None:
-    sizes = [row[f"{what}{axis}"] for axis in "XYZ"]
-    return json.dumps(sizes) if all(isinstance(size, int) for size in sizes) else None
+def _copy_name(kind: object, source: object, target: object) -> str:
+    memories = f" ({_of(MEMORY_KINDS, source)} -> {_of(MEMORY_KINDS, target)})" if source is not None else ""
+    return f"Memcpy {_of(COPY_KINDS, kind)}{memories}"
+
+
+def _three(*sizes: object) -> str:
+    return json.dumps(sizes) if all(isinstance(size, int) for size in sizes) else ""
+
+
+def _texts(words: Words) -> Column:
+    """A text argument, absent where it is empty."""
+    filled = np.array([bool(text) for text in words[1]], np.bool_)[words[0]]
+    return Column(np.flatnonzero(filled), words[0][filled], words[1])
+
+
+def _sum(column: Column, more: Ints) -> Column:
+    return Column(column.rows, column.values + more[column.rows], None)
 
 
 def _of(names: tuple[str, ...], number: object) -> str:
@@ -165,13 +211,14 @@ def _of(names: tuple[str, ...], number: object) -> str:
 PLACE = ("globalPid", "deviceId", "contextId", "streamId", "correlationId")
 SHAPE = ("gridX", "gridY", "gridZ", "blockX", "blockY", "blockZ", "staticSharedMemory", "dynamicSharedMemory",
          "registersPerThread", "graphNodeId")  # fmt: skip
+GRAPHS = f"{CUPTI}GRAPH_TRACE"
 KINDS = (
     Kind("PROFILER_OVERHEAD", ("globalTid", "nameId"), _overhead),
-    Kind(f"{CUPTI}RUNTIME", ("globalTid", "correlationId", "nameId", "name", "returnValue"), _call),
-    Kind(KERNELS, (*PLACE, *SHAPE, "demangledName", "shortName", "mangledName", "name"), _kernel),
-    Kind(f"{CUPTI}GRAPH_TRACE", (*PLACE, "graphId"), _graph),
-    Kind(f"{CUPTI}MEMCPY", (*PLACE, "bytes", "copyKind", "srcKind", "dstKind"), _copy),
-    Kind(f"{CUPTI}MEMSET", (*PLACE, "bytes", "memKind"), _fill),
-    Kind(f"{CUPTI}SYNCHRONIZATION", (*PLACE, "syncType"), _sync),
-    Kind("NVTX_EVENTS", ("globalTid", "eventType", "text", "textId"), _range),
+    Kind(f"{CUPTI}RUNTIME", ("globalTid", "correlationId", "nameId", "name", "returnValue"), _calls),
+    Kind(KERNELS, (*PLACE, *SHAPE, "demangledName", "shortName", "mangledName", "name"), _kernels),
+    Kind(GRAPHS, (*PLACE, "graphId"), _graphs),
+    Kind(f"{CUPTI}MEMCPY", (*PLACE, "bytes", "copyKind", "srcKind", "dstKind"), _copies),
+    Kind(f"{CUPTI}MEMSET", (*PLACE, "bytes", "memKind"), _fills),
+    Kind(f"{CUPTI}SYNCHRONIZATION", (*PLACE, "syncType"), _syncs),
+    Kind("NVTX_EVENTS", ("globalTid", "eventType", "text", "textId"), _ranges),
 )
