@@ -12,8 +12,12 @@ from profiler_doctor.analyzer.measures.device import gpu_work
 from profiler_doctor.analyzer.measures.intervals import Intervals, covered_ns, union
 from profiler_doctor.analyzer.trace import Trace, measure
 
-DIRECTION = re.compile(r"(?P<kind>[HDP]to[HDP])")
-MEMORIES = re.compile(r"\((?P<source>[^()]*?) -> (?P<target>[^()]*?)\)")
+PARTS = {
+    "direction": re.compile("([HDP]to[HDP])"),
+    "source": re.compile(r"\(([^()]*?) -> "),
+    "target": re.compile(r" -> ([^()]*?)\)"),
+}
+"""Column → what it is in a name such as `Memcpy HtoD (Pageable -> Device)`."""
 
 
 @measure
@@ -27,9 +31,9 @@ def copies(trace: Trace) -> pd.DataFrame:
     """
     work = gpu_work(trace)
     table = work[work["kind"] == "memcpy"].drop(columns=["kind"]).reset_index(drop=True)
-    memories = table["name"].astype(str).str.extract(MEMORIES)
-    table["direction"] = table["name"].astype(str).str.extract(DIRECTION)["kind"].fillna("")
-    table["source"], table["target"] = memories["source"].fillna(""), memories["target"].fillna("")
+    for column, pattern in PARTS.items():
+        found = {name: match[1] for name in table["name"].unique() if (match := pattern.search(name))}
+        table[column] = table["name"].map(found).fillna("")
     table["pageable"] = (table["source"] == "Pageable") | (table["target"] == "Pageable")
     known = (table["bytes"] >= 0) & (table["dur_ns"] > 0)
     table["bytes_per_s"] = (table["bytes"] * 1e9 / table["dur_ns"].where(known)).astype(float)

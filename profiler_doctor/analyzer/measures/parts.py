@@ -52,16 +52,17 @@ def gpu_step_parts(trace: Trace) -> dict[str, int]:
     idle = idle[idle["device"] == device]
     left = Intervals(np.array([step[0]]), np.array([step[1]]), np.array([0]))
     parts: dict[str, int] = {}
-    for name, cover in (*_working(work), *_idle(idle)):
+    for name, cover in (*_working(trace, work), *_idle(idle)):
         parts[name] = shared(left, cover).total_ns
         left = without(left, cover)
     parts[OUTSIDE] = left.total_ns
     return dict(sorted(((name, time) for name, time in parts.items() if time), key=lambda pair: -pair[1]))
 
 
-def _working(work: pd.DataFrame) -> list[tuple[str, Intervals]]:
+def _working(trace: Trace, work: pd.DataFrame) -> list[tuple[str, Intervals]]:
     kernel = (work["kind"] == "kernel").to_numpy()
-    collective = kernel & work["name"].astype(str).str.contains(COLLECTIVE).to_numpy()
+    names = trace.events.name[work["row"].to_numpy()]
+    collective = kernel & trace.events.matching_names(COLLECTIVE.search)[names]
     return [
         ("kernels", _cover(work, kernel & ~collective)),
         ("exposed copies", _cover(work, ~kernel)),
