@@ -1,0 +1,40 @@
+"""Which fixes cure what was found: read from the fixes' own lists, so that the relation is written down once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from profiler_doctor.analyzer.engine import Examination
+from profiler_doctor.analyzer.errors import UserError
+from profiler_doctor.analyzer.kinds import Fix
+
+
+class UnknownFix(UserError):
+    """`--try` names a fix that does not exist."""
+
+
+def prescribe(examination: Examination, fixes: Sequence[Fix]) -> Examination:
+    """The same examination, each finding with the names of the fixes that may cure it, cheapest first."""
+    known = sorted((fix for fix in fixes if not fix.hidden), key=lambda fix: (fix.rank, fix.name))
+    outcomes = []
+    for outcome in examination.outcomes:
+        cures = tuple(fix.name for fix in known if outcome.code in fix.cures)
+        findings = tuple(replace(finding, cures=cures) for finding in outcome.findings)
+        outcomes.append(replace(outcome, findings=findings))
+    return replace(examination, outcomes=tuple(outcomes))
+
+
+def to_try(examination: Examination, fixes: Sequence[Fix], asked: Sequence[str] = ()) -> tuple[Fix, ...]:
+    """The fixes for what was found and matters, and those asked for by name (hidden ones too), cheapest first.
+
+    Raises UnknownFix with the names there are.
+    """
+    by_name = {fix.name: fix for fix in fixes}
+    for name in asked:
+        if name not in by_name:
+            known = ", ".join(sorted(fix.name for fix in fixes if not fix.hidden))
+            raise UnknownFix(f"--try {name}: there is no such fix. Choose from {known}.")
+    found = {outcome.code for outcome in examination.outcomes if outcome.status == "found"}
+    wanted = [fix for fix in fixes if fix.name in asked or (not fix.hidden and found & set(fix.cures))]
+    return tuple(sorted(wanted, key=lambda fix: (fix.rank, fix.name)))
