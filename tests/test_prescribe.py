@@ -40,5 +40,5 @@ def test_a_fix_asked_for_by_name_is_tried_whatever_was_found() -> None:
 
 
 def test_a_name_that_is_no_fix_is_refused_with_the_names_there_are() -> None:
-    with pytest.raises(UnknownFix, match="--try chaep: there is no such fix. Choose from cheap, dear."):
+    with pytest.raises(UnknownFix, match=r"--try chaep: there is no such fix\. Choose from cheap, dear\."):
         to_try(_examination(), FIXES, ("chaep",))
