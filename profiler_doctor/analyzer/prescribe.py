@@ -25,16 +25,19 @@ def prescribe(examination: Examination, fixes: Sequence[Fix]) -> Examination:
     return replace(examination, outcomes=tuple(outcomes))
 
 
-def to_try(examination: Examination, fixes: Sequence[Fix], asked: Sequence[str] = ()) -> tuple[Fix, ...]:
-    """The fixes for what was found and matters, and those asked for by name (hidden ones too), cheapest first.
-
-    Raises UnknownFix with the names there are.
-    """
+def named(fixes: Sequence[Fix], names: Sequence[str]) -> tuple[Fix, ...]:
+    """The fixes of these names, hidden ones too. Raises UnknownFix with the names there are."""
     by_name = {fix.name: fix for fix in fixes}
-    for name in asked:
+    for name in names:
         if name not in by_name:
             known = ", ".join(sorted(fix.name for fix in fixes if not fix.hidden))
             raise UnknownFix(f"--try {name}: there is no such fix. Choose from {known}.")
+    return tuple(by_name[name] for name in names)
+
+
+def to_try(examination: Examination, fixes: Sequence[Fix], asked: Sequence[str] = ()) -> tuple[Fix, ...]:
+    """The fixes for what was found and matters, and those asked for by name, cheapest first. Raises UnknownFix."""
+    asked_for = named(fixes, asked)
     found = {outcome.code for outcome in examination.outcomes if outcome.status == "found"}
-    wanted = [fix for fix in fixes if fix.name in asked or (not fix.hidden and found & set(fix.cures))]
+    wanted = [fix for fix in fixes if fix in asked_for or (not fix.hidden and found & set(fix.cures))]
     return tuple(sorted(wanted, key=lambda fix: (fix.rank, fix.name)))

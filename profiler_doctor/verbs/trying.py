@@ -1,0 +1,74 @@
+"""Try fixes on a program that was recorded: what can be tried is, and what cannot says why."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from profiler_doctor.analyzer.capture.budget import Budget
+from profiler_doctor.analyzer.capture.environment import machine
+from profiler_doctor.analyzer.capture.record import Captured
+from profiler_doctor.analyzer.kinds import Fix
+from profiler_doctor.analyzer.model import Trial
+from profiler_doctor.analyzer.trial import TrialProgress, TrialRequest, trials
+from profiler_doctor.analyzer.trial_arm import Program
+from profiler_doctor.analyzer.trial_verdict import Cure, unmade
+
+
+@dataclass(frozen=True)
+class Trying:
+    """How far trials may go."""
+
+    verify: bool
+    timeout_s: float | None
+    budget: Budget
+    say: Callable[[str], None]
+    """Told each phase as it begins."""
+
+
+def tried_on(captured: Captured, wanted: Sequence[Fix], trying: Trying) -> Iterator[Trial]:
+    """A trial a fix. What cannot be tried is `not tried`, with the reason, and still brings its snippet."""
+    possible = []
+    for fix in wanted:
+        reason = _why_not(fix, captured, trying)
+        if reason:
+            yield unmade(Cure((fix,)), "not_tried", reason)
+        else:
+            possible.append(fix)
+    if possible:
+        yield from trials(_request(captured, trying), possible)
+
+
+def _why_not(fix: Fix, captured: Captured, trying: Trying) -> str | None:
+    if not trying.verify:
+        return "--no-verify asked for a diagnosis only"
+    if fix.treat is not None and not captured.facts.roots:
+        return "no module: the script calls no nn.Module with parameters that the fix could be applied to"
+    if captured.source is None:
+        return "no steps were found, and without steps two programs cannot take turns"
+    return None
+
+
+def _request(captured: Captured, trying: Trying) -> TrialRequest:
+    assert captured.source is not None  # `_why_not` has seen to it
+    folder = captured.folder / "trials"
+    folder.mkdir(exist_ok=True)
+    program = Program(
+        target=captured.target,
+        folder=folder,
+        source=captured.source,
+        machine=machine(captured.facts),
+        usual_exit=captured.script_exit or 0,
+        known_steps=captured.known_steps,
+        silence_s=trying.timeout_s,
+    )
+    return TrialRequest(
+        program=program,
+        deadline_ns=int(trying.budget.end_s * 1e9),
+        budget_s=trying.budget.total_s,
+        progress=lambda stand: trying.say(_said(stand)),
+    )
+
+
+def _said(stand: TrialProgress) -> str:
+    return f"trying {stand.fix} ({stand.number} of {stand.of}): pair of programs {stand.set_number}"
