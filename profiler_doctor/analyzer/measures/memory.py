@@ -12,17 +12,17 @@ from profiler_doctor.analyzer.trace import Ints, Trace, measure
 
 MARK = "[memory]"
 DEVICES = {0: "cpu", 1: "cuda", 6: "hip", 9: "xla", 12: "xpu", 13: "mps", 14: "meta", 15: "hpu", 19: "mtia"}
-"""c10::DeviceType by its number; ROCm builds say cuda. Others are shown as `device-type-N`."""
+"""c10::DeviceType by its number. Others are shown as `device-type-N`."""
 
 
 @measure
 def memory(trace: Trace) -> pd.DataFrame:
     """Every allocation and release that the profiler saw, in time order.
 
-    Columns: row, device ("cpu", "cuda:0", …), time_ns, bytes (negative: given back), allocated_bytes (what the device's
-    allocator has given out after it, -1 where the trace does not say), reserved_bytes (what it holds from the driver,
-    -1 unknown; 0 on a CPU), change_bytes (everything since the recording began, added up per device), op (row of the
-    innermost op at that time, -1), step (-1).
+    Columns: row, device ("cpu", "cuda:0", "hip:0", …), time_ns, bytes (negative: given back), allocated_bytes (what the
+    device's allocator has given out after it, -1 where the trace does not say), reserved_bytes (what it holds from the
+    driver, -1 unknown; 0 on a CPU), change_bytes (everything since the recording began, added up per device), op (row
+    of the innermost op at that time, -1), step (-1).
     """
     events = trace.events
     rows = _rows(trace)
