@@ -8,7 +8,7 @@ from collections import Counter
 import numpy as np
 
 from profiler_doctor.analyzer.formats._protobuf import MOST_FIELDS, doubles, march, padded, text, walk
-from tests.built_profiles import message
+from tests.built_xla import message
 from tests.conftest import ROOT
 from tests.plain_profiles import fields
 

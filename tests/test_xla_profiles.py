@@ -14,7 +14,7 @@ from profiler_doctor.analyzer.measures.totals import totals
 from profiler_doctor.analyzer.model import CopyTotals
 from profiler_doctor.analyzer.reading import read
 from profiler_doctor.analyzer.trace import Trace
-from tests import built_profiles
+from tests import built_xla
 from tests.conftest import ROOT
 from tests.plain_profiles import xplane_device_numbers, xplane_events
 
@@ -86,7 +86,7 @@ def test_the_kernels_of_a_real_xplane_find_their_launches(mi300: Path) -> None:
 
 
 def test_work_counts_once_though_four_lines_show_it(tmp_path: Path) -> None:
-    trace = read(built_profiles.jax_gpu_json(tmp_path))
+    trace = read(built_xla.jax_gpu_json(tmp_path))
     whole = totals(trace)
     assert (whole.kernels, whole.kernel_time_ns, whole.busy_kernels_ns) == (2, 3500, 3000)
     assert (whole.busy_ns, whole.span_ns, whole.idle_ns) == (3500, 4000, 500)
@@ -99,7 +99,7 @@ def test_work_counts_once_though_four_lines_show_it(tmp_path: Path) -> None:
 
 
 def test_picoseconds_are_rounded_down_so_that_neighbours_still_touch(tmp_path: Path) -> None:
-    trace = read(built_profiles.tpu_xplane(tmp_path))
+    trace = read(built_xla.tpu_xplane(tmp_path))
     work = gpu_work(trace)
     assert work["name"].tolist() == ["fusion", "copy"]
     assert list(zip(work["start_ns"], work["end_ns"], strict=True)) == [(1000, 1001), (1001, 1002)]
@@ -109,7 +109,7 @@ def test_picoseconds_are_rounded_down_so_that_neighbours_still_touch(tmp_path: P
 
 
 def test_an_id_of_64_bits_keeps_its_digits_beside_one_that_fits(tmp_path: Path) -> None:
-    column = read(built_profiles.tpu_xplane(tmp_path)).events.text("run_id")
+    column = read(built_xla.tpu_xplane(tmp_path)).events.text("run_id")
     assert column.table is not None
     assert sorted(column.table) == ["18446744073709551613", "7"]
 
