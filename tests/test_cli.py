@@ -1,0 +1,104 @@
+"""The command line, as a shell sees it: streams, exit codes, sentences."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+HEAVY = ("numpy", "pandas", "scipy", "plotly", "jinja2", "msgspec", "psutil", "torch")
+
+
+def _ask(*words: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "profiler_doctor", *words]
+    return subprocess.run(command, capture_output=True, text=True, check=False, cwd=cwd, stdin=subprocess.DEVNULL)
+
+
+def test_help_loads_nothing_heavy() -> None:
+    code = (
+        "import sys\nfrom profiler_doctor.cli import app\n"
+        "try: app(['--help'])\nexcept SystemExit: pass\n"
+        f"print([name for name in {HEAVY!r} if name in sys.modules])"
+    )
+
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+
+    assert "Usage" in said
+    assert said.strip().splitlines()[-1] == "[]"
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["run"], "Name the script to run"),
+        (["run", "no_such.py"], "no_such.py"),
+        (["run", "--try", "no-such-fix", "x.py"], "there is no such fix"),
+        (["run", "--select", "NOPE", "x.py"], "no rule, family or name 'NOPE'"),
+        (["run", "--format", "pdf", "x.py"], "there is no such report"),
+        (["run", "--fail-on", "terrible", "x.py"], "choose from found, low, medium, high"),
+        (["analyze", "no_such.json"], "no_such.json"),
+        (["explain", "NOPE1"], "No rule or fix is called"),
+    ],
+)
+def test_what_cannot_be_used_is_a_sentence_on_standard_error_and_exit_2(
+    tmp_path: Path, words: list[str], says: str
+) -> None:
+    asked = _ask(*words, cwd=tmp_path)
+
+    assert asked.returncode == 2
+    assert says in asked.stderr
+    assert asked.stdout == ""
+    assert "Traceback" not in asked.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_that_is_no_trace_is_refused_with_the_byte_and_the_reason(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("  hello")
+
+    asked = _ask("analyze", str(tmp_path / "notes.txt"))
+
+    assert asked.returncode == 2
+    assert "byte 2" in asked.stderr
+
+
+def test_the_document_alone_is_on_standard_output(shared: Path) -> None:
+    asked = _ask("analyze", "--format", "json", str(shared / "traces" / "hta_a100_nccl_resnet.json.gz"))
+
+    document = json.loads(asked.stdout)
+
+    assert asked.returncode == 0
+    assert document["schema_version"] == 1
+    assert document["totals"]["kernels"] == 2700
+
+
+@pytest.mark.parametrize(("level", "code"), [("found", 1), ("high", 1), ("medium", 1)])
+def test_fail_on_turns_findings_into_exit_1(shared: Path, level: str, code: int) -> None:
+    trace = str(shared / "traces" / "hta_a100_nccl_resnet.json.gz")
+
+    assert _ask("analyze", "--quiet", "--fail-on", level, trace).returncode == code
+
+
+def test_fail_on_a_level_that_nothing_reaches_is_exit_0(shared: Path) -> None:
+    trace = str(shared / "traces" / "hta_a100_nccl_resnet.json.gz")
+
+    assert _ask("analyze", "--select", "LAY001", "--fail-on", "high", trace).returncode == 0
+
+
+def test_the_files_go_where_out_says(shared: Path, tmp_path: Path) -> None:
+    _ask("analyze", "--out", str(tmp_path / "out"), str(shared / "traces" / "tracelens_h100_vit.json.gz"))
+
+    names = {path.name for path in (tmp_path / "out").iterdir()}
+
+    assert names == {"report.html", "report.md", "diagnosis.json", "trace-with-findings.json.gz"}
+
+
+def test_rules_and_explain_print_the_docs() -> None:
+    listed = json.loads(_ask("rules", "--format", "json").stdout)
+    told = _ask("explain", "LCH001").stdout
+
+    assert "LCH001" in {rule["code"] for rule in listed}
+    assert "host-bound-launch" in told
+    assert "Thresholds" in told
