@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-import re
-
 import numpy as np
 import pandas as pd
 
+from profiler_doctor.analyzer.measures.collectives import COMMUNICATES
 from profiler_doctor.analyzer.measures.cpu import cpu_step_parts, median_step
 from profiler_doctor.analyzer.measures.device import busy, gpu_work
 from profiler_doctor.analyzer.measures.idle import CAUSES, idle_gaps
 from profiler_doctor.analyzer.measures.intervals import Intervals, shared, union, without
 from profiler_doctor.analyzer.trace import Bools, Trace, measure
 
-COLLECTIVE = re.compile(
-    r"nccl|rccl|all_?reduce|all_?gather|reduce_?scatter|all_?to_?all|cross_device_reduce|multimem|nvshmem|deep_?ep",
-    re.IGNORECASE,
-)
-"""Kernels that talk to other ranks (RULES.md, DST001)."""
 IDLE = {
     "device_or_dependency": "idle: the device waits for itself",
     "launch_latency": "idle: launch on its way",
@@ -62,7 +56,7 @@ def gpu_step_parts(trace: Trace) -> dict[str, int]:
 def _working(trace: Trace, work: pd.DataFrame) -> list[tuple[str, Intervals]]:
     kernel = (work["kind"] == "kernel").to_numpy()
     names = trace.events.name[work["row"].to_numpy()]
-    collective = kernel & trace.events.matching_names(COLLECTIVE.search)[names]
+    collective = kernel & trace.events.matching_names(COMMUNICATES.search)[names]
     return [
         ("kernels", _cover(work, kernel & ~collective)),
         ("exposed copies", _cover(work, ~kernel)),
