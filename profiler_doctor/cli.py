@@ -93,7 +93,7 @@ def run(  # noqa: PLR0913  # each parameter is an option that the user can give
 
 @app.command()
 def analyze(  # noqa: PLR0913  # as above
-    trace: Annotated[Path, typer.Argument(help="A trace file that somebody has captured, plain or gzip.")],
+    traces: Annotated[list[str], typer.Argument(help="Trace files, a folder or archive of ranks, or - for a pipe.")],
     select: Select = None,
     ignore: Ignore = None,
     fail_on: FailOn = None,
@@ -102,12 +102,28 @@ def analyze(  # noqa: PLR0913  # as above
     top: Top = 5,
     quiet: Quiet = False,
 ) -> None:
-    """Read a trace that was captured elsewhere and say what is in it."""
+    """Read what was captured elsewhere and say what is in it. Several traces are the ranks of one job."""
     from profiler_doctor.verbs.analyze import AnalyzeOptions, analyze
 
     output = _output(format_, out, top, quiet, fail_on)
-    options = AnalyzeOptions(trace=trace, select=tuple(select or ()), ignore=tuple(ignore or ()), output=output)
+    options = AnalyzeOptions(
+        inputs=tuple(traces), select=tuple(select or ()), ignore=tuple(ignore or ()), output=output
+    )
     raise typer.Exit(analyze(options))
+
+
+@app.command()
+def table(
+    name: Annotated[str | None, typer.Argument(help="Which table; without a name they are listed.")] = None,
+    trace: Annotated[Path | None, typer.Argument(help="A trace file; without one the columns are explained.")] = None,
+    format_: Annotated[str | None, typer.Option("--format", help="text, csv, json or parquet.")] = None,
+    out: Annotated[Path | None, typer.Option("--out", help="File to write instead of standard output.")] = None,
+    top: Annotated[int | None, typer.Option("--top", min=1, help="Rows to print (default: all).")] = None,
+) -> None:
+    """Print one table of a trace with all its rows: kernels, ops, modules, copies, idle time, memory, …"""
+    from profiler_doctor.verbs.table import TableOptions, table
+
+    raise typer.Exit(table(TableOptions(name=name, trace=trace, format_=format_, out=out, top=top)))
 
 
 @app.command()

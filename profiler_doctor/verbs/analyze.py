@@ -1,29 +1,35 @@
-"""`profiler-doctor analyze TRACE`: read a trace that somebody else captured, and say what is in it."""
+"""`profiler-doctor analyze TRACE…`: read what somebody else captured, and say what is in it."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from profiler_doctor.analyzer.diagnosis import Subject, diagnosis
-from profiler_doctor.analyzer.engine import examine
+from profiler_doctor.analyzer.diagnosis import TOP_ROWS, Subject, diagnosis
+from profiler_doctor.analyzer.engine import Selection, examine
 from profiler_doctor.analyzer.errors import ExitCode
-from profiler_doctor.analyzer.kinds import Fix, Report
-from profiler_doctor.analyzer.plugins import find
-from profiler_doctor.analyzer.prescribe import prescribe
-from profiler_doctor.analyzer.reading import read
+from profiler_doctor.analyzer.kinds import Fix, Report, Rule
+from profiler_doctor.analyzer.model import Diagnosis
+from profiler_doctor.analyzer.plugins import Found, find
+from profiler_doctor.analyzer.prescribe import prescribe, to_try
+from profiler_doctor.analyzer.sources import Job, traces
 from profiler_doctor.analyzer.trace import Trace
+from profiler_doctor.analyzer.trial_verdict import Cure, unmade
 from profiler_doctor.reports.writing import write_all
 from profiler_doctor.verbs.choice import every_rule, selection
-from profiler_doctor.verbs.output import Output, show, with_exit_code
+from profiler_doctor.verbs.output import Output, show, show_ranks, with_exit_code
+
+NOT_HERE = "the program is not here, only its trace; `profiler-doctor run` tries it"
 
 
 @dataclass(frozen=True, kw_only=True)
 class AnalyzeOptions:
     """What `analyze` was asked for."""
 
-    trace: Path
+    inputs: tuple[str, ...]
+    """Files, folders, archives, addresses, or `-`: several are the ranks of one job."""
     select: tuple[str, ...]
     ignore: tuple[str, ...]
     output: Output
@@ -33,14 +39,52 @@ def analyze(options: AnalyzeOptions) -> ExitCode:
     """Read, examine, write the reports, show one. No fix is tried: the program is not here."""
     rules = every_rule()
     chosen = selection(rules.items, options.select, options.ignore)
-    trace = read(options.trace)
-    examination = prescribe(examine(trace, rules, chosen), find("profiler_doctor.fixes", Fix).items)
-    subject = Subject(name=options.trace.name, command=tuple(sys.argv), environment=_environment(trace))
-    document = with_exit_code(diagnosis(subject, trace, examination), options.output.fail_on)
-    if options.output.out is not None:
-        write_all(document, options.output.out, options.trace, find("profiler_doctor.reports", Report).items)
-    show(document, options.output, options.trace)
-    return ExitCode(document.verdict.exit_code)
+    job = traces(options.inputs)
+    documents = [
+        with_exit_code(_examined(trace, job, rules, (chosen, options.output.top)), options.output.fail_on)
+        for trace in job.traces
+    ]
+    _write(job, documents, options)
+    if len(documents) == 1:
+        show(documents[0], options.output, _file_of(job.traces[0]))
+    else:
+        show_ranks(
+            [(_name(trace), document) for trace, document in zip(job.traces, documents, strict=True)], options.output
+        )
+    return ExitCode(max(document.verdict.exit_code for document in documents))
+
+
+def _examined(trace: Trace, job: Job, rules: Found[Rule], asked: tuple[Selection, int]) -> Diagnosis:
+    fixes = find("profiler_doctor.fixes", Fix).items
+    examination = prescribe(examine(trace, rules, asked[0]), fixes)
+    untried = tuple(unmade(Cure((fix,)), "not_tried", NOT_HERE) for fix in to_try(examination, fixes))
+    subject = Subject(
+        name=Path(trace.source).name,
+        command=("profiler-doctor", *sys.argv[1:]),
+        environment=_environment(trace),
+        health=job.health,
+        top=max(asked[1], TOP_ROWS),
+    )
+    return diagnosis(subject, trace, examination, untried)
+
+
+def _write(job: Job, documents: Sequence[Diagnosis], options: AnalyzeOptions) -> None:
+    """The files of each rank in a folder of its own; those of a single trace right where the user said."""
+    if options.output.out is None:
+        return
+    for trace, document in zip(job.traces, documents, strict=True):
+        folder = options.output.out if len(documents) == 1 else options.output.out / _name(trace)
+        write_all(document, folder, _file_of(trace), find("profiler_doctor.reports", Report).items)
+
+
+def _name(trace: Trace) -> str:
+    return Path(trace.source).name if trace.rank is None else f"rank{trace.rank}"
+
+
+def _file_of(trace: Trace) -> Path | None:
+    """The file to annotate; what came out of an archive or a pipe is gone by now."""
+    file = Path(trace.source)
+    return file if file.is_file() else None
 
 
 def _environment(trace: Trace) -> dict[str, object]:
@@ -49,5 +93,6 @@ def _environment(trace: Trace) -> dict[str, object]:
         "format": trace.format,
         "producer": trace.producer,
         "devices": sorted({d.name for d in trace.devices if d.name}),
+        "rank": trace.rank,
     }
-    return {key: value for key, value in said.items() if value}
+    return {key: value for key, value in said.items() if value not in ("", [], None)}

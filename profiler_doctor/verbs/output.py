@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -11,7 +12,8 @@ from profiler_doctor.analyzer.errors import ExitCode, UserError
 from profiler_doctor.analyzer.kinds import Report
 from profiler_doctor.analyzer.model import Diagnosis
 from profiler_doctor.analyzer.plugins import find
-from profiler_doctor.analyzer.verdict import LEVELS, level_of
+from profiler_doctor.analyzer.verdict import LEVELS, found_outcomes, level_of
+from profiler_doctor.reports import wording
 from profiler_doctor.reports.text import print_text
 
 
@@ -67,3 +69,19 @@ def show(diagnosis: Diagnosis, options: Output, trace_file: Path | None) -> None
         return
     sys.stdout.buffer.write(options.report.render(diagnosis, trace_file))
     sys.stdout.buffer.flush()
+
+
+def show_ranks(ranks: Sequence[tuple[str, Diagnosis]], options: Output) -> None:
+    """Several traces of one job: a list of documents for machines, a line a rank and the slowest whole for people."""
+    if options.report.name == "json":
+        sys.stdout.write(f"[{','.join(options.report.render(each, None).decode() for _, each in ranks)}]\n")
+        return
+    name, slowest = max(ranks, key=lambda rank: rank[1].totals.step_ns.median or rank[1].totals.span_ns)
+    sys.stdout.write(f"{len(ranks)} ranks of one job. Below them the slowest, {name}, in full.\n\n")
+    for each, document in ranks:
+        step_ns, busy = document.totals.step_ns.median, document.totals.busy_ns / (document.totals.span_ns or 1)
+        took = wording.duration(step_ns) if step_ns is not None else "no steps"
+        found = ", ".join(outcome.code for outcome in found_outcomes(document.outcomes)) or "nothing found"
+        sys.stdout.write(f"  {each:12} {took:>10} a step   device busy {busy:4.0%}   {found}\n")
+    sys.stdout.write("\n")
+    show(slowest, options, None)
