@@ -33,9 +33,14 @@ SETS = 3
 LOOKS = {10: 0.001, 20: 0.002, 40: 0.003, 80: 0.004}
 """Pairs of blocks per set at which a trial may be judged → the error allowed there, both sides together. They add up to
 1 %. The first is far stricter: a bootstrap of a median promises too much at small numbers."""
+SHARES = {3: 0.5, 4: 0.2, 5: 0.2, 6: 0.1}
+"""Sets after which a trial may be judged → the share of the look's error spent there. Where three sets disagree, more
+sets tell, and more pairs do not."""
 RESAMPLES = 4000
 LEAST_PAIRS = 5
 """Fewer pairs in a set give no interval worth the name."""
+GIVE_UP_PAIRS = 20
+"""A first set of ten pairs on a noisy machine is too little to give a fix up for."""
 POWER_Z = 0.84
 """Standard normal quantile of 80 %, the power at which a detectable effect is stated."""
 PROCESS_SD = 0.0095
@@ -67,10 +72,11 @@ def log_ratios(baseline_ns: Sequence[int], treated_ns: Sequence[int]) -> Floats:
     return ratios
 
 
-def allowed_error(pairs: int) -> float:
-    """The error a look at `pairs` pairs per set may make: that of the largest look it reaches, or of the first."""
+def allowed_error(pairs: int, sets: int) -> float:
+    """The error a look at `sets` sets of `pairs` pairs may make: that of the largest look reached, or of the first."""
     reached = [alpha for look, alpha in LOOKS.items() if look <= pairs]
-    return reached[-1] if reached else min(LOOKS.values())
+    share = SHARES[min(max(sets, SETS), max(SHARES))]
+    return (reached[-1] if reached else min(LOOKS.values())) * share
 
 
 def interval(sets: Sequence[Floats], seed: int = 0) -> Interval:
@@ -113,20 +119,23 @@ def detectable(sets: Sequence[Floats], seed: int = 0) -> float:
     return math.expm1(math.log1p(MARGIN) + found.half_below + POWER_Z * spread)
 
 
-def next_move(done: Sequence[Floats], now: Floats, most: int, seed: int = 0) -> Move:
-    """What a trial does next, given its finished sets, the set at hand, and the most pairs a set may have.
+def next_move(done: Sequence[Floats], now: Floats, most: int, most_sets: int = SETS, seed: int = 0) -> Move:
+    """What a trial does next, given its finished sets, the set at hand, and the most pairs and sets it has time for.
 
     The first set alone decides how many pairs the sets of this trial have (one of `LOOKS`, or `most`); the later ones
-    have the same number, and the verdict is asked for once, at the end. So the error of each look is spent once.
+    have the same number. A verdict is asked for after the third set and after each set from there on, until there is
+    one. So the error of each look is spent once.
     """
-    at_look = now.size in LOOKS
-    if at_look and hopeless([*done, now], seed):
+    sets, at_look = [*done, now], now.size in LOOKS
+    if at_look and hopeless(sets, seed):
         return "end"
     if not done and at_look and settled(now, seed):
         return "next set"
     if now.size < (done[0].size if done else most):
         return "next pair"
-    return "next set" if len(done) + 1 < SETS else "end"
+    if len(sets) < SETS:
+        return "next set"
+    return "next set" if len(sets) < min(most_sets, max(SHARES)) and judge(sets, seed) == "inconclusive" else "end"
 
 
 def settled(pairs: Floats, seed: int = 0) -> bool:
@@ -143,9 +152,10 @@ def settled(pairs: Floats, seed: int = 0) -> bool:
 def hopeless(sets: Sequence[Floats], seed: int = 0) -> bool:
     """Whether no verdict `faster` can come any more: the whole interval lies below the margin.
 
-    Ending a trial for this reason can only ever withhold a verdict, so it costs no error of the other kind.
+    Ending a trial for this reason can only ever withhold a verdict, so it costs no error of the other kind. One set
+    alone must have `GIVE_UP_PAIRS` for it.
     """
-    return interval(sets, seed).high < math.log1p(MARGIN)
+    return sum(one.size for one in sets) >= GIVE_UP_PAIRS and interval(sets, seed).high < math.log1p(MARGIN)
 
 
 def opposed(deciding: Change, other: Change) -> bool:
@@ -165,7 +175,7 @@ def _direction(sets: Sequence[Floats], found: Interval) -> Direction:
 
 def _bounds(sets: Sequence[Floats], seed: int) -> Interval:
     """The estimate with the bootstrap's own interval."""
-    alpha = allowed_error(min(one.size for one in sets))
+    alpha = allowed_error(min(one.size for one in sets), len(sets))
     low, high = np.quantile(_resampled(sets, np.random.default_rng(seed)), [alpha / 2, 1 - alpha / 2])
     estimate = float(np.mean([np.median(one) for one in sets]))
     return Interval(estimate, min(float(low), estimate), max(float(high), estimate), alpha)

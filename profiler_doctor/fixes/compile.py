@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from profiler_doctor.analyzer.kinds import Fix, Machine, Root
+from profiler_doctor.analyzer.kinds import COMPILER_RANK, Fix, Machine, Root
 
 COMPILERS = ("g++", "clang++", "c++")
 
@@ -42,7 +42,9 @@ def _applies(machine: Machine) -> str | None:
 def _treat(root: Root) -> Iterator[Callable[..., Any]]:
     import torch
 
-    compiled: Callable[..., Any] = torch.compile(root.call)
+    # a module compiles to a cheaper entry than its bound call does (80 µs a call, measured on a chain of 60 small ops)
+    plain = root.call in (root.module, root.module._call_impl)
+    compiled: Callable[..., Any] = torch.compile(root.module if plain else root.call)
     yield compiled
 
 
@@ -50,9 +52,9 @@ FIX = Fix(
     name="compile",
     doc=__doc__,
     cures=("LCH001", "LCH002", "FUS005", "ATT001", "PYB006"),
-    snippet="model.compile()\n",
+    snippet="model = torch.compile(model)\n",
     changes_numbers="by rounding (1e-7 to 1e-6 in float32); dropout draws other random numbers",
-    rank=9,
+    rank=COMPILER_RANK,
     applies=_applies,
     treat=_treat,
 )

@@ -13,45 +13,14 @@ Source: https://docs.pytorch.org/docs/stable/notes/cpu_threading_torchscript_inf
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-
 from profiler_doctor.analyzer.kinds import Fix, Machine
-
-VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS")
+from profiler_doctor.fixes import _threads
 
 
 def _applies(machine: Machine) -> str | None:
     if machine.threads is not None and machine.threads <= machine.cpus:
         return f"{machine.threads} threads are no more than the {machine.cpus} CPUs granted"
     return None
-
-
-def _environment(machine: Machine) -> Mapping[str, str]:
-    return {name: str(_capped(os.environ.get(name, ""), machine.cpus)) for name in VARIABLES}
-
-
-def _capped(asked: str, cpus: int) -> int:
-    return min(int(asked), cpus) if asked.isdigit() and int(asked) > 0 else cpus
-
-
-@contextmanager
-def _set_up(machine: Machine) -> Iterator[None]:
-    import torch
-
-    before, set_num_threads = torch.get_num_threads(), torch.set_num_threads
-
-    def capped(nthreads: int) -> None:
-        set_num_threads(min(nthreads, machine.cpus))
-
-    capped(before)
-    torch.set_num_threads = capped
-    try:
-        yield
-    finally:
-        torch.set_num_threads = set_num_threads
-        set_num_threads(before)
 
 
 FIX = Fix(
@@ -63,6 +32,6 @@ FIX = Fix(
     rank=1,
     clock="wall",
     applies=_applies,
-    environment=_environment,
-    set_up=_set_up,
+    environment=lambda machine: _threads.environment(machine.cpus),
+    set_up=lambda machine: _threads.at_most(machine.cpus),
 )

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -69,13 +70,23 @@ class Shadow:
     """Untreated copies of one root module, to hold its treated calls against. Made before the treatment begins.
 
     `allowed` is the relative L2 that the treatment may reach beyond the dtype's own. `watch_hooks`: see whether the
-    user's forward hooks still fire (a compiler must not see the watching, it would compile it in).
+    user's forward hooks still fire (a compiler must not see the watching, it would compile it in). `untreated` is the
+    context that copies run in.
     """
 
-    def __init__(self, torch: Any, module: Any, allowed: float | None = None, watch_hooks: bool = True) -> None:
+    def __init__(
+        self,
+        torch: Any,
+        module: Any,
+        allowed: float = 0.0,
+        *,
+        watch_hooks: bool = True,
+        untreated: Callable[[], AbstractContextManager[None]] = nullcontext,
+    ) -> None:
         self.torch = torch
         self.module = module
-        self.allowed = allowed or 0.0
+        self.allowed = allowed
+        self.untreated = untreated
         self.watch_hooks = watch_hooks
         self.strides = {name: weight.stride() for name, weight in module.named_parameters()}
         self._noise: dict[str, float] = {}
@@ -151,7 +162,8 @@ class Shadow:
             strides = self.strides.get(name, weight.stride())
             if weight.stride() != strides:
                 weight.data = weight.data.new_empty_strided(weight.shape, strides).copy_(weight.data)
-        return self._run(module, module, values)[1]
+        with self.untreated():
+            return self._run(module, module, values)[1]
 
     def _run(self, call: Call, module: Any, arguments: Any) -> tuple[Any, Seen]:
         args, kwargs = arguments

@@ -1,0 +1,249 @@
+"""Put fixes in the place of a root module's call, and see what that costs and whether the answers stay the same."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from typing import Any
+
+from profiler_doctor.analyzer.capture.child.compare import Comparison, Shadow
+from profiler_doctor.analyzer.capture.child.leaves import duplicate
+from profiler_doctor.analyzer.kinds import COMPILER_RANK, Fix, Machine, Root, Unsuitable
+
+CALL_PLACE = "_compiled_call_impl"
+"""Where torch looks for a module's replaced call, and where our watching of roots stands (`roots.py`)."""
+FOLDED_BUFFERS = ("running_mean", "running_var")
+"""Buffers that a fix may have folded into weights."""
+
+Say = Callable[..., None]
+
+
+def in_order(fixes: tuple[Fix, ...]) -> tuple[Fix, ...]:
+    """Innermost first: copies of the model, then its layout, then a compiler, and flags around all of it."""
+    return tuple(sorted(fixes, key=lambda fix: (not fix.freezes, fix.rank == 0, fix.rank)))
+
+
+class Treatment:
+    """The fixes of one run, for the whole process and for every root module. Without fixes it only counts calls."""
+
+    def __init__(self, torch: Any, fixes: tuple[Fix, ...], machine: Machine, say: Say) -> None:
+        self.torch = torch
+        self.fixes = in_order(fixes)
+        self.machine = machine
+        self.say = say
+        self.roots: list[RootCall] = []
+        self.unsuitable: list[str] = []
+        self._process = ExitStack()
+        self._roots = ExitStack()
+
+    def set_up(self) -> None:
+        """What the fixes do to the whole process."""
+        for fix in self.fixes:
+            if fix.set_up is not None:
+                self._process.enter_context(fix.set_up(self.machine))
+
+    def close(self) -> None:
+        """Undo everything."""
+        self._roots.close()
+        self._process.close()
+
+    def of(self, root: Root, compare_at: frozenset[int] = frozenset()) -> Callable[..., Any]:
+        """What stands in for the root's call from now on; `compare_at`: which of its calls are held against copies.
+
+        Raises:
+            Exception: what a fix raises; but a fix that does not suit this root leaves it as it is.
+        """
+        shadow = self._shadow(root.module) if compare_at and self.fixes else None
+        begun = time.perf_counter()
+        try:
+            with unwatched(root.module):
+                call = self._treated(root)
+        except Unsuitable as why:
+            self.unsuitable.append(str(why))
+            shadow, call = None, root.call
+        stand_in = RootCall(root.module, call, self)
+        stand_in.watch(shadow, compare_at, time.perf_counter() - begun)
+        self.roots.append(stand_in)
+        return stand_in
+
+    @property
+    def took_hold(self) -> bool:
+        """Whether the fixes change anything at all in this process so far."""
+        whole = not any(fix.treat for fix in self.fixes)
+        return whole or len(self.roots) > len(self.unsuitable)
+
+    @property
+    def watching(self) -> bool:
+        """Whether a root's first calls are still timed or compared."""
+        return any(root.watched for root in self.roots)
+
+    @property
+    def calls(self) -> int:
+        """Calls of all roots so far."""
+        return sum(root.calls for root in self.roots)
+
+    def stale(self) -> bool:
+        """Whether weights changed under a fix that had frozen them."""
+        return any(fix.freezes for fix in self.fixes) and any(root.weights_changed() for root in self.roots)
+
+    def _treated(self, root: Root) -> Callable[..., Any]:
+        module, call = root.module, root.call
+        for fix in self.fixes:
+            if fix.treat is None:
+                continue
+            args, kwargs = duplicate(self.torch, (root.args, dict(root.kwargs)))
+            treated = self._roots.enter_context(fix.treat(Root(module, args, kwargs, call)))
+            module, call = getattr(treated, "module", module), getattr(treated, "call", treated)
+        return call
+
+    def _shadow(self, module: Any) -> Shadow:
+        allowed = max((fix.tolerance or 0.0 for fix in self.fixes), default=0.0)
+        # a compiler must not see us watch hooks: it would compile that in
+        compiles = any(fix.rank >= COMPILER_RANK for fix in self.fixes)
+        return Shadow(self.torch, module, allowed, watch_hooks=not compiles, untreated=self._suspended)
+
+    @contextmanager
+    def _suspended(self) -> Iterator[None]:
+        """The process without its treatment, for the copies to run in."""
+        if not any(fix.set_up for fix in self.fixes):
+            yield
+            return
+        self._process.close()
+        try:
+            yield
+        finally:
+            self.set_up()
+
+
+class RootCall:
+    """One root's call from now on. It counts; at first it also times and compares, afterwards it passes on."""
+
+    def __init__(self, module: Any, call: Callable[..., Any], treatment: Treatment) -> None:
+        self.calls = 0
+        self._call = call
+        self._module = module
+        self._treatment = treatment
+        self._first: FirstCalls | None = None
+        self._weights = self._stamps()
+        self._users = _users_own(module)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """One call in the place of the root's."""
+        self.calls += 1
+        if self._first is not None:
+            with unwatched(self._module):
+                return self._watched(self._first, args, kwargs)
+        own = vars(self._module)
+        watcher = own.get(CALL_PLACE, own)
+        if watcher is own:  # what watches this module stands in its class
+            return self._call(*args, **kwargs)
+        own[CALL_PLACE] = self._users
+        try:
+            return self._call(*args, **kwargs)
+        finally:
+            own[CALL_PLACE] = watcher
+
+    def watch(self, shadow: Shadow | None, compare_at: frozenset[int], treating_s: float) -> None:
+        """Time the first calls and, where there is a shadow, hold some of them against it."""
+        if self._treatment.fixes:
+            self._first = FirstCalls(self._call, shadow, compare_at, treating_s)
+
+    @property
+    def watched(self) -> bool:
+        """Whether its first calls are not over."""
+        return self._first is not None
+
+    def weights_changed(self) -> bool:
+        """Whether a weight is another, or holds other values, than when the treatment began."""
+        return self._stamps() != self._weights
+
+    def _watched(self, first: FirstCalls, args: Any, kwargs: Mapping[str, Any]) -> Any:
+        try:
+            output = first.call(args, kwargs)
+        except Exception as error:
+            self._first = None
+            self._treatment.say("failed", error=f"{type(error).__name__}: {error}")
+            raise
+        if first.over:
+            self._first = None
+            self._treatment.say("treated", cold_s=first.cold_s, comparison=as_json(first.comparison))
+        return output
+
+    def _stamps(self) -> list[tuple[int, int]]:
+        buffers = [buffer for name, buffer in self._module.named_buffers() if name.endswith(FOLDED_BUFFERS)]
+        tensors = [*self._module.parameters(), *buffers]
+        return [(tensor.data_ptr(), -1 if tensor.is_inference() else tensor._version) for tensor in tensors]
+
+
+@contextmanager
+def unwatched(module: Any) -> Iterator[None]:
+    """The module as it is without our watching, so that a compiler does not compile that in."""
+    own = vars(module)
+    watcher = own.get(CALL_PLACE, own)
+    own[CALL_PLACE] = _users_own(module)
+    try:
+        yield
+    finally:
+        own[CALL_PLACE] = watcher
+        if watcher is own:
+            del own[CALL_PLACE]
+
+
+def _users_own(module: Any) -> Any:
+    """What the user's own `module.compile()` had put there."""
+    return getattr(vars(module).get(CALL_PLACE), "compiled", None)
+
+
+class FirstCalls:
+    """The first calls of a treated root: how long the cold one takes, and whether the answers are the same."""
+
+    def __init__(
+        self, call: Callable[..., Any], shadow: Shadow | None, compare_at: frozenset[int], treating_s: float
+    ) -> None:
+        self.comparison: Comparison | None = None
+        self._call = call
+        self._shadow = shadow
+        self._compare_at = compare_at if shadow is not None else frozenset()
+        self._left = max({1, *self._compare_at}) + 1
+        self._treating_s = treating_s
+        self._took_s: list[float] = []
+        self._number = -1
+
+    def call(self, args: Any, kwargs: Mapping[str, Any]) -> Any:
+        """The next call, compared or only timed."""
+        self._number += 1
+        return self._compared(args, kwargs) if self._number in self._compare_at else self._timed(*args, **kwargs)
+
+    @property
+    def over(self) -> bool:
+        """Whether nothing is left to be learnt from further calls."""
+        return self._number + 1 >= self._left
+
+    @property
+    def cold_s(self) -> float:
+        """Seconds that treating and the first treated call took beyond a later call."""
+        return self._treating_s + max(0.0, self._took_s[0] - min(self._took_s)) if self._took_s else self._treating_s
+
+    def _compared(self, args: Any, kwargs: Mapping[str, Any]) -> Any:
+        assert self._shadow is not None
+        output, found = self._shadow.compared(self._timed, args, kwargs, thorough=self._number == 0)
+        self.comparison = found if self.comparison is None else self.comparison.joined(found)
+        return output
+
+    def _timed(self, *args: Any, **kwargs: Any) -> Any:
+        begun = time.perf_counter()
+        output = self._call(*args, **kwargs)
+        self._took_s.append(time.perf_counter() - begun)
+        return output
+
+
+def as_json(comparison: Comparison | None) -> dict[str, Any] | None:
+    """The comparison as it is told to our process."""
+    if comparison is None:
+        return None
+    if comparison.equal and comparison.inputs < 2:  # its own and another
+        said = "only one set of input values could be compared"
+        comparison = replace(comparison, equal=None, reasons=(*comparison.reasons, said))
+    return dict(vars(comparison))

@@ -1,0 +1,242 @@
+"""One side of a trial: a child process that makes steps of the user's program when it is told to."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import os
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+
+from profiler_doctor.analyzer.capture import launch
+from profiler_doctor.analyzer.capture.plan import Plan, StepSource
+from profiler_doctor.analyzer.kinds import COMPILER_RANK, Fix, Machine, Unsuitable
+
+SHORT_RUN_STEPS = 24
+"""A script that makes fewer steps than this is not given the full warm-up."""
+LISTEN_S = 0.2
+GRACE_S = 0.2
+"""A throw-away process is not given long to close its files."""
+TURN_PIPE = "turn"
+
+
+class Over(Exception):
+    """The script came to its own end; `steps` is how many it made."""
+
+    def __init__(self, steps: int) -> None:
+        super().__init__(f"the script ended after {steps} steps")
+        self.steps = steps
+
+
+class Broken(Exception):
+    """The side failed: an exception in it, a crash, or silence for too long. The message says which."""
+
+
+class NoTime(Exception):
+    """The time given to the trial has passed."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Program:
+    """What all sides of all trials of one program have in common."""
+
+    target: launch.Target
+    folder: Path
+    """Where logs and caches go; it exists."""
+    source: StepSource
+    machine: Machine
+    usual_exit: int = 0
+    """The exit status that the script ends with by itself."""
+    known_steps: int = 0
+    """How many steps the script makes by itself; 0: not known."""
+    silence_s: float | None = None
+    """Longest time without a sign of progress (`--timeout`)."""
+    environment: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Pace:
+    """Counted in step boundaries from the script's start; the same for both sides."""
+
+    treat_after: int
+    ready_after: int
+    compare_at: tuple[int, ...] = ()
+    """Calls of a treated root, from 0, that are held against untreated copies."""
+
+    @staticmethod
+    def of(known_steps: int, compare: bool) -> Pace:
+        """A short script is treated at once, and compared at two of its calls instead of three."""
+        if 0 < known_steps < SHORT_RUN_STEPS:
+            return Pace(1, 4, (0, 1)) if compare else Pace(1, 3)
+        return Pace(2, 8, (0, 1, 4)) if compare else Pace(2, 5)
+
+
+@dataclass(frozen=True)
+class Block:
+    """Some steps made in one turn."""
+
+    steps: int
+    wall_ns: int
+    cpu_ns: int
+    step_ns: tuple[int, ...] = ()
+    calls: int = 0
+    """Calls of root modules."""
+    clean: bool = True
+    """Nothing but the program's own work was in it."""
+    stale: bool = False
+    """Weights have changed that the treatment had frozen."""
+
+
+@dataclass(frozen=True)
+class Treated:
+    """What the child told about one treated root."""
+
+    cold_s: float
+    equal: bool | None
+    error: float
+    tolerance: float
+    reasons: tuple[str, ...]
+
+
+class Arm:
+    """One side, with its process. Leaving its `with` block ends the process and everything it started."""
+
+    def __init__(self, program: Program, label: str, fixes: tuple[Fix, ...], compare: bool) -> None:
+        self.program = program
+        self.label = label
+        self.fixes = fixes
+        self.compare = compare and bool(fixes)
+        self.treated: list[Treated] = []
+        self.steps = 0
+        """Boundaries passed by the process at hand."""
+        self._child: launch.Child | None = None
+        self._orders = -1
+
+    @property
+    def log(self) -> Path:
+        """What the script printed."""
+        return self.program.folder / f"{self.label}.log"
+
+    def __enter__(self) -> Arm:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def start(self, known_steps: int, pace: Pace) -> None:
+        """A fresh process; returns at once."""
+        self.close()
+        self.steps = 0
+        turns, self._orders = os.pipe()
+        plan = Plan(
+            mode="trial",
+            folder=str(self.program.folder),
+            label=self.label,
+            source=self.program.source,
+            known_steps=known_steps,
+            visible=False,
+            fixes=tuple(fix.name for fix in self.fixes),
+            machine=self.program.machine,
+            options=vars(pace),
+        )
+        wiring = launch.Wiring(log=self.log, pipes={TURN_PIPE: turns}, environment=self._environment())
+        try:
+            self._child = launch.start(self.program.target, plan, wiring)
+        finally:
+            os.close(turns)
+
+    def ready(self, by_ns: int) -> None:
+        """Wait until it has warmed up, been treated, and been compared."""
+        self.steps = int(str(self._heard("ready", by_ns)["steps"]))
+
+    def run(self, steps: int, by_ns: int) -> Block:
+        """Let it make `steps` steps, and wait for them.
+
+        Raises:
+            Over: the script ended before they were made.
+            Broken: it failed.
+            NoTime: `time.monotonic_ns()` went past `by_ns`.
+        """
+        with contextlib.suppress(BrokenPipeError):  # it has ended, which `_heard` finds out
+            os.write(self._orders, (json.dumps({"do": "run", "steps": steps}) + "\n").encode())
+        said = dict(self._heard("block", by_ns))
+        self.steps += steps
+        said["step_ns"] = tuple(said["step_ns"])
+        said.pop("say")
+        return Block(**said)
+
+    def close(self) -> None:
+        """End the process and all that it started."""
+        if self._orders >= 0:
+            os.close(self._orders)  # it reads the end of its orders, and leaves
+            self._orders = -1
+        child, self._child = self._child, None
+        if child is not None:
+            child.end(GRACE_S)
+            child.__exit__(None, None, None)
+
+    def _environment(self) -> dict[str, str]:
+        machine = self.program.machine
+        environment = dict(self.program.environment)
+        for fix in self.fixes:
+            environment |= fix.environment(machine)
+            if fix.rank >= COMPILER_RANK:  # cold at first and warm later, whatever was compiled here before
+                environment["TORCHINDUCTOR_CACHE_DIR"] = str(self.program.folder / "compile-cache")
+        return environment
+
+    def _heard(self, awaited: str, by_ns: int) -> launch.Message:
+        """The awaited message; what comes before it is taken note of."""
+        assert self._child is not None
+        heard_ns = time.monotonic_ns()
+        while True:
+            ended = self._child.poll() is not None  # asked first: what it said before is then all in the pipe
+            messages = self._child.messages(0.0 if ended else LISTEN_S)
+            for message in messages:
+                if message["say"] == awaited:
+                    return message
+                self._note(message)
+            now_ns = time.monotonic_ns()
+            if messages:
+                heard_ns = now_ns
+            elif ended:
+                self._ended()
+            elif now_ns > by_ns:
+                raise NoTime
+            elif self.program.silence_s is not None and now_ns - heard_ns > self.program.silence_s * 1e9:
+                raise Broken(f"it gave no sign of progress for {self.program.silence_s:g} s")
+
+    def _note(self, message: launch.Message) -> None:
+        said = message["say"]
+        if said == "failed":
+            raise Broken(str(message["error"]))
+        if said == "fault":
+            raise Broken(f"our own part of the child failed: {message['error']} at {message.get('at', '?')}")
+        if said == "unsuitable":
+            raise Unsuitable(str(message["why"]))
+        if said == "over":
+            self.steps = int(message["steps"])
+        if said == "treated":
+            found = message["comparison"] or {"equal": None, "error": math.nan, "tolerance": math.nan, "reasons": ()}
+            wanted = {name: found[name] for name in ("equal", "error", "tolerance")}
+            self.treated.append(Treated(float(message["cold_s"]), reasons=tuple(found["reasons"]), **wanted))
+
+    def _ended(self) -> None:
+        assert self._child is not None
+        status = self._child.process.returncode
+        if status == self.program.usual_exit:
+            raise Over(self.steps)
+        if status < 0:
+            raise Broken(f"the process was ended by signal {-status}")
+        raise Broken(self._last_line() or f"the script ended with exit status {status}")
+
+    def _last_line(self) -> str:
+        with contextlib.suppress(OSError):
+            lines = self.log.read_text(encoding="utf-8", errors="replace").split("\n")
+            return next((line.strip() for line in reversed(lines) if line.strip()), "")[:300]
+        return ""

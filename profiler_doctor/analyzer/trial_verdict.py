@@ -1,0 +1,196 @@
+"""From what a trial measured to what it says about a fix."""
+
+from __future__ import annotations
+
+import math
+import statistics as plain
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from profiler_doctor.analyzer import statistics
+from profiler_doctor.analyzer.kinds import Fix
+from profiler_doctor.analyzer.model import Change, Clock, Trial, TrialVerdict
+from profiler_doctor.analyzer.trial_arm import Block, Treated
+from profiler_doctor.analyzer.trial_set import Pair
+
+
+@dataclass(frozen=True)
+class Cure:
+    """One fix, or several tried together."""
+
+    fixes: tuple[Fix, ...]
+
+    @property
+    def name(self) -> str:
+        """As it stands in the document."""
+        return " + ".join(fix.name for fix in self.fixes)
+
+    @property
+    def cures(self) -> tuple[str, ...]:
+        """The codes it cures."""
+        return tuple(dict.fromkeys(code for fix in self.fixes for code in fix.cures))
+
+    @property
+    def snippet(self) -> str:
+        """The code to paste."""
+        return "".join(f"{fix.snippet.rstrip()}\n" for fix in self.fixes)
+
+    @property
+    def clock(self) -> Clock:
+        """What decides on a CPU: wall time as soon as one of the fixes changes parallelism."""
+        return "wall" if any(fix.clock == "wall" for fix in self.fixes) else self.fixes[0].clock
+
+    @property
+    def whole_process(self) -> bool:
+        """Whether it needs no module: nothing is put in the place of a call."""
+        return all(fix.treat is None for fix in self.fixes)
+
+    @property
+    def rank(self) -> int:
+        """That of the dearest of them."""
+        return max(fix.rank for fix in self.fixes)
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What one trial measured, however far it came."""
+
+    sets: tuple[tuple[Pair, ...], ...] = ()
+    treated: tuple[Treated, ...] = ()
+    """One a treated root, from the first set."""
+    cut: str = ""
+    """Why it ended before it was decided; empty: it was not cut."""
+
+    @property
+    def pairs(self) -> tuple[Pair, ...]:
+        """Of all sets."""
+        return tuple(pair for one in self.sets for pair in one)
+
+    def ratios(self, clock: Clock) -> list[statistics.Floats]:
+        """A set's log ratios on one clock, for the sets that have enough of them."""
+        found = [ratios_of(one, clock) for one in self.sets]
+        return [ratios for ratios in found if ratios.size >= statistics.LEAST_PAIRS]
+
+
+def ratios_of(pairs: Sequence[Pair], clock: Clock) -> statistics.Floats:
+    """Log ratios of the pairs of one set, on one clock."""
+    baseline = [_time(pair.baseline, clock) for pair in pairs]
+    return statistics.log_ratios(baseline, [_time(pair.treated, clock) for pair in pairs])
+
+
+@dataclass(frozen=True)
+class Answers:
+    """Whether the answers stayed the same, over all roots."""
+
+    equal: bool | None
+    error: float | None
+    tolerance: float | None
+    reasons: tuple[str, ...] = field(default=())
+
+    @staticmethod
+    def of(cure: Cure, treated: Sequence[Treated]) -> Answers:
+        """Equal only if every root was compared and found equal."""
+        known = [one for one in treated if not math.isnan(one.error)]
+        if not known:
+            said = "no module was called" if cure.whole_process else "no call of the model came to be compared"
+            return Answers(None, None, None, (said,))
+        verdicts = [one.equal for one in treated]
+        equal = False if False in verdicts else None if None in verdicts else True
+        worst = max(known, key=lambda one: one.error)
+        reasons = tuple(reason for one in treated for reason in one.reasons)
+        return Answers(equal, worst.error if math.isfinite(worst.error) else None, worst.tolerance, reasons)
+
+
+def verdict(cure: Cure, evidence: Evidence, clocks: tuple[Clock, Clock]) -> Trial:
+    """The trial as it stands in the document. `clocks`: the deciding one first."""
+    answers = Answers.of(cure, evidence.treated)
+    ratios = {clock: evidence.ratios(clock) for clock in clocks}
+    changes = tuple(statistics.change(clock, sets) for clock, sets in ratios.items() if sets)
+    decision, reason = _decided(cure, evidence, answers, changes)
+    deciding = changes[0] if changes else None
+    before, after = _step_ns(evidence)
+    cold_s = sum(one.cold_s for one in evidence.treated) if evidence.treated else None
+    return Trial(
+        fix=cure.name,
+        verdict=decision,
+        reason=reason,
+        speedup=deciding.ratio if deciding else None,
+        low=deciding.low if deciding else None,
+        high=deciding.high if deciding else None,
+        outputs_equal=answers.equal,
+        error=answers.error,
+        tolerance=answers.tolerance,
+        cold_s=cold_s,
+        break_even_calls=_break_even(evidence, cold_s) if decision == "verified" else None,
+        clock=deciding.clock if deciding else None,
+        changes=changes,
+        before_ns=before,
+        after_ns=after,
+        cures=cure.cures,
+        snippet=cure.snippet,
+    )
+
+
+def unmade(cure: Cure, decision: TrialVerdict, reason: str) -> Trial:
+    """A trial without a measurement, and why."""
+    return Trial(fix=cure.name, verdict=decision, reason=reason, cures=cure.cures, snippet=cure.snippet)
+
+
+def _decided(cure: Cure, evidence: Evidence, answers: Answers, changes: tuple[Change, ...]) -> tuple[TrialVerdict, str]:
+    if answers.equal is False:
+        return "rejected", _differing(answers)
+    if any(pair.treated.stale for pair in evidence.pairs):
+        return "rejected", "the weights change while the script runs, and its copy of them would go stale"
+    if answers.equal is None and not cure.whole_process:
+        return "inconclusive", f"the answers could not be compared: {answers.reasons[0]}"
+    if not changes:
+        return "inconclusive", evidence.cut or "no clock moved"
+    return _timed(evidence, changes)
+
+
+def _timed(evidence: Evidence, changes: tuple[Change, ...]) -> tuple[TrialVerdict, str]:
+    deciding, sets = changes[0], evidence.ratios(changes[0].clock)
+    other = next((change for change in changes[1:] if statistics.opposed(deciding, change)), None)
+    if other is not None:
+        return "inconclusive", f"the clocks contradict each other: {_told(deciding)}, but {_told(other)}"
+    if deciding.verdict == "faster":
+        return "verified", ""
+    if deciding.verdict == "slower":
+        return "rejected", f"slower: {_told(deciding)}"
+    if deciding.verdict == "same" or statistics.hopeless(sets):
+        return "rejected", f"no gain: {_told(deciding)}"
+    smallest = statistics.detectable(sets)
+    why = f"; {evidence.cut}" if evidence.cut else ""
+    return "inconclusive", f"{_told(deciding)}; a gain of {smallest:.0%} or more would have shown{why}"
+
+
+def _differing(answers: Answers) -> str:
+    size = "" if answers.error is None else f" (relative error {answers.error:.1e}, allowed {answers.tolerance:.0e})"
+    return f"the answers differ: {'; '.join(answers.reasons[:3])}{size}"
+
+
+def _told(change: Change) -> str:
+    name = {"cpu": "CPU time", "wall": "wall time", "gpu": "GPU time"}[change.clock]
+    return f"{change.ratio:.2f} times as fast by {name} ({change.low:.2f} to {change.high:.2f})"
+
+
+def _time(block: Block, clock: Clock) -> int:
+    return block.cpu_ns if clock == "cpu" else block.wall_ns
+
+
+def _step_ns(evidence: Evidence) -> tuple[int | None, int | None]:
+    """Median step time of both sides on the wall clock."""
+    if not evidence.pairs:
+        return None, None
+    baseline = plain.median(pair.baseline.wall_ns / pair.baseline.steps for pair in evidence.pairs)
+    treated = plain.median(pair.treated.wall_ns / pair.treated.steps for pair in evidence.pairs)
+    return round(baseline), round(treated)
+
+
+def _break_even(evidence: Evidence, cold_s: float | None) -> int | None:
+    """Calls of the model after which the cold start is paid back."""
+    before, after = _step_ns(evidence)
+    calls = sum(pair.treated.calls for pair in evidence.pairs) / sum(pair.treated.steps for pair in evidence.pairs)
+    if cold_s is None or before is None or after is None or before <= after or not calls:
+        return None
+    return math.ceil(cold_s * 1e9 / ((before - after) / calls))
