@@ -115,7 +115,7 @@ def analyze(  # noqa: PLR0913  # as above
 @app.command()
 def table(
     name: Annotated[str | None, typer.Argument(help="Which table; without a name they are listed.")] = None,
-    trace: Annotated[Path | None, typer.Argument(help="A trace file; without one the columns are explained.")] = None,
+    traces: Annotated[list[str] | None, typer.Argument(help="As for analyze; none: what the columns mean.")] = None,
     format_: Annotated[str | None, typer.Option("--format", help="text, csv, json or parquet.")] = None,
     out: Annotated[Path | None, typer.Option("--out", help="File to write instead of standard output.")] = None,
     top: Annotated[int | None, typer.Option("--top", min=1, help="Rows to print (default: all).")] = None,
@@ -123,7 +123,8 @@ def table(
     """Print one table of a trace with all its rows: kernels, ops, modules, copies, idle time, memory, …"""
     from profiler_doctor.verbs.table import TableOptions, table
 
-    raise typer.Exit(table(TableOptions(name=name, trace=trace, format_=format_, out=out, top=top)))
+    options = TableOptions(name=name, inputs=tuple(traces or ()), format_=format_, out=out, top=top)
+    raise typer.Exit(table(options))
 
 
 @app.command()
