@@ -96,5 +96,16 @@ def test_devices_are_idle_by_themselves(tmp_path: Path) -> None:
     assert [trace.events.name_of(row) for row in table["ended_by"]] == ["b", "d"]
 
 
+def test_work_too_short_for_the_clock_bounds_the_idle_time_and_ends_a_gap(tmp_path: Path) -> None:
+    builder = TraceBuilder().gpu("first", 0, 0, 91).gpu("a", 10, 20, 92)
+    trace = builder.launch("short", at=(40, 5), on_gpu=(50, 0)).gpu("last", 70, 0, 93).trace(tmp_path)
+    assert pieces(trace) == [
+        ("device_or_dependency", 0, 10),
+        ("python", 30, 40),
+        ("launch_latency", 40, 50),
+        ("device_or_dependency", 50, 70),
+    ]
+
+
 def test_a_run_without_device_work_has_no_idle_time_at_all(tmp_path: Path) -> None:
     assert idle_by_cause(TraceBuilder().op("aten::mm", 0, 5).trace(tmp_path)) == {}

@@ -40,6 +40,13 @@ def test_the_gaps_lie_between_the_merged_intervals() -> None:
     assert found.owner.tolist() == [0, 1]
 
 
+def test_moments_without_length_bound_the_gaps_and_split_them() -> None:
+    starts, ends = np.array([0, 3, 7, 6, 12]), np.array([0, 5, 7, 10, 12])
+    assert pairs_of(gaps(starts, ends)) == [(0, 3), (5, 6), (10, 12)]
+    assert pairs_of(gaps(np.array([2, 5, 9]), np.array([2, 5, 9]))) == [(2, 5), (5, 9)]
+    assert pairs_of(gaps(np.array([4]), np.array([4]))) == pairs_of(gaps(np.empty(0, int), np.empty(0, int))) == []
+
+
 def test_what_two_sets_share_and_do_not_share_is_what_a_brush_says() -> None:
     for seed in range(300):
         first, second = drawn(seed), drawn(seed + 1000)

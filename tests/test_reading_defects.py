@@ -255,11 +255,17 @@ def test_a_duration_that_wrapped_around_is_not_believed(tmp_path: Path) -> None:
     assert health(trace)["EVENTS-UNTIMED"] == 1
 
 
-def test_events_at_time_zero_far_before_the_others_are_left_out(tmp_path: Path) -> None:
+def test_events_at_time_zero_a_day_before_the_others_are_left_out(tmp_path: Path) -> None:
     kernel = '{"ph": "X", "cat": "kernel", "name": "k", "pid": 0, "tid": 7, "ts": %s, "dur": %s, "args": {"device": 0}}'
     trace = trace_of(", ".join((kernel % ("0.000", "0.000"), kernel % ("88511388202.755", "2.500"))), tmp_path)
     assert totals(trace).devices["0"].span_ns == 2_500
-    assert health(trace) == {"TIMES-ZERO": 1}
+    assert health(trace) == {"TIMES-FAR": 1}
+
+
+def test_a_kernel_from_before_the_program_is_left_out(tmp_path: Path) -> None:
+    trace = trace_of(f"{OP % ('early', 5)}, {OP % ('a', 88511388202)}, {OP % ('b', 88511388209)}", tmp_path)
+    assert trace.rows("cpu_op").tolist() == [1, 2]
+    assert health(trace) == {"TIMES-FAR": 1}
 
 
 def test_a_recording_that_starts_at_zero_is_left_alone(tmp_path: Path) -> None:

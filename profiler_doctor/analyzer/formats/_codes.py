@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from profiler_doctor.analyzer.formats._arguments import Texts
+from profiler_doctor.analyzer.formats._arguments import Texts, is_number
 from profiler_doctor.analyzer.formats._terms import CATEGORIES
 
 
@@ -29,7 +29,7 @@ class Categories(dict[object, int]):
 
 
 class Threads(dict[tuple[object, object], int]):
-    """(pid, tid) as written → code; what is neither int nor text is taken as text, absent ones as ""."""
+    """(pid, tid) as written → code; what is neither an int of 64 bits nor text is taken as text, absent ones as ""."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -42,6 +42,6 @@ class Threads(dict[tuple[object, object], int]):
 
 
 def _thread_part(value: object) -> int | str:
-    if isinstance(value, int | str) and not isinstance(value, bool):
-        return value
+    if isinstance(value, str) or is_number(value):
+        return value if isinstance(value, int | str) else str(value)
     return "" if value is None else str(value)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 
 import msgspec
@@ -59,32 +57,22 @@ def _fast(window: Window, typed: TypedReader) -> bool | None:
     comma = None if window.at_end else window.last_comma()
     if comma is None and not window.at_end:
         return None
-    with _as_list(window.text, comma) as text:
-        closed_at = _add(typed, text)
+    end = len(window.text) if comma is None else comma + 1
+    window.text[:1] = b"["
+    if comma is not None:
+        window.text[comma:end] = b"]"
+    closed_at = _add(typed, memoryview(window.text)[:end])
+    if comma is not None:
+        window.text[comma:end] = b","
     if closed_at is None:
         return None
     if closed_at == DONE:
         window.drop(len(window.text) if comma is None else comma)
         return comma is None
-    with memoryview(window.text)[:closed_at] as text:
-        whole = _add(typed, text) == DONE
-    if not whole:
+    if _add(typed, memoryview(window.text)[:closed_at]) != DONE:
         return None
     window.drop(closed_at)
     return True
-
-
-@contextmanager
-def _as_list(text: bytearray, comma: int | None) -> Iterator[memoryview]:
-    """The text up to and with the comma, both ends made brackets; the comma is put back afterwards."""
-    text[:1] = b"["
-    end = len(text) if comma is None else comma + 1
-    if comma is not None:
-        text[comma:end] = b"]"
-    with memoryview(text)[:end] as view:
-        yield view
-    if comma is not None:
-        text[comma:end] = b","
 
 
 def _add(typed: TypedReader, text: memoryview) -> int | None:

@@ -22,7 +22,7 @@ KNOWN = frozenset(
 )  # fmt: skip
 """Today's categories (kineto's ActivityType.h), flows and spans. Others are kept and counted."""
 FAR_NS = 86_400_000_000_000
-"""A day: no recording starts at 0 and goes on a day later."""
+"""A day: no recording is that long."""
 LAUNCHES = ("Launch", "Memcpy", "Memset")
 SHOW_A_GPU = ("cuda_sync", "cuda_event", "cuda_profiler_range", "gpu_user_annotation")
 
@@ -69,14 +69,18 @@ def missing_gpu_work(events: Events) -> tuple[HealthNote, ...]:
 def left_out(events: Events, trouble: Counter[str]) -> Events:
     """The same events, those without a believable time taken out of every measure; counts into `trouble`.
 
-    Some versions wrote thousands of events at time 0 without a duration, more than a day before all others. Their phase
-    becomes 0, so they are neither complete events nor anything else; their rows stay.
+    Some versions wrote thousands of events at time 0 without a duration, ROCm a kernel from before the program began:
+    more than a day away from the others. Their phase becomes 0, so they are neither complete events nor anything else;
+    their rows stay.
     """
-    nowhere = (events.start_ns == 0) & (events.dur_ns <= 0) & (events.phase == ord("X"))
-    others = events.start_ns[(events.phase == ord("X")) & ~nowhere]
-    if len(others) and others.min() > FAR_NS and nowhere.any():
-        trouble["zero"] += int(nowhere.sum())
-        events.phase[nowhere] = 0
+    complete = events.phase == ord("X")
+    nowhere = complete & (events.start_ns == 0) & (events.dur_ns <= 0)
+    timed = events.start_ns[complete & ~nowhere]
+    if len(timed):
+        middle = np.partition(timed, len(timed) // 2)[len(timed) // 2]
+        far = complete & (np.abs(events.start_ns - middle) > FAR_NS)
+        trouble["far"] += int(far.sum())
+        events.phase[far] = 0
     known = np.array([name in KNOWN for name in events.categories], np.bool_)
     trouble["unknown"] += int(np.count_nonzero(~known[events.category])) if len(events) else 0
     return events

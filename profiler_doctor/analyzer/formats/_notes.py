@@ -13,7 +13,7 @@ CALLED = {
     "constant": ("NOT-A-NUMBER", "values were NaN or Infinity and count as absent"),
     "time": ("TIMES-UNUSABLE", "times were no numbers, or too large to be times"),
     "untimed": ("EVENTS-UNTIMED", "events have no usable time and are in no measure"),
-    "zero": ("TIMES-ZERO", "events stand at time 0, far before all others, and are in no measure"),
+    "far": ("TIMES-FAR", "events stand more than a day away from the others and are in no measure"),
     "negative": ("DURATIONS-NEGATIVE", "durations were negative and count as 0"),
     "argument": ("ARGUMENTS-DROPPED", "arguments that must be numbers were not, and count as absent"),
     "unpadded": (

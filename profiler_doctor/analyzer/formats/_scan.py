@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from typing import Any
 
 from profiler_doctor.analyzer.formats._columns import Columns
@@ -43,10 +43,17 @@ class CarefulReader:
     def __init__(self, columns: Columns) -> None:
         self.columns = columns
         self.waiting: list[Mapping[str, Any]] = []
-        self.json = json.JSONDecoder(parse_float=Decimal, parse_constant=self._constant, strict=False)
+        self.json = json.JSONDecoder(parse_float=self._decimal, parse_constant=self._constant, strict=False)
 
     def _constant(self, name: str) -> None:  # noqa: ARG002  # NaN, Infinity: JSON's own reader asks what they mean
         self.columns.trouble["constant"] += 1
+
+    def _decimal(self, written: str) -> Decimal | None:
+        try:
+            return Decimal(written)
+        except InvalidOperation:  # an exponent beyond all bounds
+            self._constant(written)
+            return None
 
     def scan(self, text: str, at_end: bool) -> Scanned:
         """Take all events from the start of `text` on.

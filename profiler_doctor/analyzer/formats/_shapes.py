@@ -51,7 +51,7 @@ ANY_SINGLE = int | float | str | bool | None
 
 
 class TooFree(Exception):
-    """The category has more argument names than a typed decoder is good for."""
+    """The category has more argument names than a typed decoder is good for, or one that it cannot have."""
 
 
 class Shape:
@@ -93,7 +93,10 @@ class Shape:
             attribute = f"a{place}"
             fields.append((attribute, *_typed(kind, name)))
             self.fields.append((name, kind, attrgetter(attribute)))
-        struct = msgspec.defstruct("Arguments", fields, forbid_unknown_fields=True, gc=False)
+        try:
+            struct = msgspec.defstruct("Arguments", fields, forbid_unknown_fields=True, gc=False)
+        except ValueError as error:  # a name with a quote, a backslash or a control character
+            raise TooFree from error
         self.decoder = msgspec.json.Decoder(list[struct])  # type: ignore[valid-type]  # made a line above
 
     def add(self, columns: Columns, rows: Array, structs: Sequence[Any]) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pandas as pd
 
@@ -12,6 +14,7 @@ from profiler_doctor.analyzer.measures.links import launch_of
 from profiler_doctor.analyzer.measures.steps import step_of
 from profiler_doctor.analyzer.trace import GPU_WORK, Ints, Trace, measure
 
+TRAILING_NUMBER = re.compile(r"(?:^|\s)(\d{1,18})\s*$")
 KINDS = {"kernel": "kernel", "gpu_memcpy": "memcpy", "gpu_memset": "memset"}
 
 
@@ -95,8 +98,8 @@ def _place(trace: Trace, rows: Ints, argument: str, part: int) -> Ints:
 def _trailing_number(value: int | str) -> int:
     if isinstance(value, int):
         return value
-    digits = value.split()[-1:] or [""]
-    return int(digits[0]) if digits[0].isdecimal() else -1
+    found = TRAILING_NUMBER.search(value)
+    return int(found[1]) if found else -1
 
 
 GPU_WORK_TABLE = Table(name="gpu-work", of=gpu_work)

@@ -66,9 +66,16 @@ def without(parts: Intervals, cover: Intervals) -> Intervals:
 
 
 def gaps(starts: Ints, ends: Ints) -> Intervals:
-    """The holes between the first start and the last end; owner n is the hole before the union's interval n + 1."""
+    """The holes between the first start and the last end, numbered; intervals without length split a hole."""
+    if not len(starts):
+        return Intervals(starts, ends, starts)
     merged = union(starts, ends)
-    return Intervals(merged.ends[:-1], merged.starts[1:], np.arange(max(len(merged) - 1, 0)))
+    begin = np.concatenate(([starts.min()], merged.ends))
+    until = np.concatenate((merged.starts, [ends.max()]))
+    moments = np.unique(starts[ends <= starts])
+    between = Intervals(np.append(begin[0], moments), np.append(moments, until[-1]), np.arange(len(moments) + 1))
+    found = shared(Intervals(begin, until, np.arange(len(begin))), between)
+    return Intervals(found.starts, found.ends, np.arange(len(found)))
 
 
 def covered_ns(parts: Intervals, cover: Intervals, owners: int) -> Ints:
