@@ -220,3 +220,15 @@ def test_a_step_is_timed_without_the_profiler_where_our_capture_did(tmp_path: Pa
 def test_a_trace_without_steps_says_so(tmp_path: Path) -> None:
     found = totals(TraceBuilder().op("aten::mm", 0, 5).trace(tmp_path))
     assert (found.steps, found.step_ns.median, found.step_ns.basis) == ((), None, "no steps found")
+
+
+def test_a_step_that_begins_inside_of_the_optimizers_annotation_is_no_part_of_it(tmp_path: Path) -> None:
+    built = TraceBuilder()
+    built.step(0, 0, 1_000).op("aten::add_", 700, 100).annotation("Optimizer.step#SGD.step", 600, 450)
+    built.step(1, 1_000, 1_000).op("aten::mm", 1_100, 300).annotation("Optimizer.step#SGD.step", 1_600, 400)
+
+    table = ops(built.trace(tmp_path)).set_index("name")
+
+    assert table.loc["ProfilerStep#1", "depth"] == 0
+    assert table.loc["aten::mm", "self_ns"] == 300
+    assert table.loc["aten::add_", "depth"] == 2

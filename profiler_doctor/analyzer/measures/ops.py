@@ -10,7 +10,7 @@ import pandas as pd
 
 from profiler_doctor.analyzer.kinds import Table
 from profiler_doctor.analyzer.measures.nesting import innermost_at, nest
-from profiler_doctor.analyzer.measures.steps import step_at
+from profiler_doctor.analyzer.measures.steps import step_at, steps
 from profiler_doctor.analyzer.trace import Bools, Ints, Trace, measure
 
 SLICES = ("cpu_op", "user_annotation")
@@ -26,7 +26,7 @@ def ops(trace: Trace) -> pd.DataFrame:
     events = trace.events
     rows = trace.rows(*SLICES)
     thread, start, end = events.thread[rows].astype(np.int64), events.start_ns[rows], events.end_ns[rows]
-    nesting = nest(thread, start, end)
+    nesting = nest(thread, start, _cut_at_marks(trace, thread, start, end))
     order = nesting.order
     parent = np.where(nesting.parent >= 0, rows[nesting.parent], -1) if len(rows) else nesting.parent
     table = pd.DataFrame(
@@ -45,6 +45,22 @@ def ops(trace: Trace) -> pd.DataFrame:
         }
     )
     return table.iloc[order].reset_index(drop=True)
+
+
+def _cut_at_marks(trace: Trace, thread: Ints, start: Ints, end: Ints) -> Ints:
+    """Ends for nesting: a slice that reaches over the start of a step without holding all of it ends there.
+
+    Where an optimizer's hook marks the steps, its own annotation is still open when the next step begins.
+    """
+    marks = steps(trace)
+    if not len(marks):
+        return end
+    begins, ends = marks["start_ns"].to_numpy(), marks["mark_end_ns"].to_numpy()
+    following = np.minimum(np.searchsorted(begins, start, side="right"), len(marks) - 1)
+    over = (thread == int(marks["thread"].iloc[0])) & (start < begins[following])
+    over &= (begins[following] < end) & (end < ends[following])
+    cut: Ints = np.where(over, begins[following], end)
+    return cut
 
 
 @measure
