@@ -8,6 +8,7 @@ from profiler_doctor.analyzer.measures.kernel_sources import kernel_sources
 from profiler_doctor.analyzer.measures.kernels import kernel_table
 from profiler_doctor.analyzer.measures.module_table import module_table
 from profiler_doctor.analyzer.measures.optable import op_table
+from profiler_doctor.analyzer.measures.totals import tables
 from profiler_doctor.analyzer.reading import read
 from profiler_doctor.analyzer.trace import Trace
 from tests.trace_builder import TraceBuilder
@@ -90,3 +91,13 @@ def test_all_real_kernels_and_all_real_op_time_are_somewhere(shared: Path) -> No
     assert tree["self_ns"].sum() == tree.loc[tree["depth"] == 0, "time_ns"].sum()
     assert tree["self_ns"].sum() <= op_table(trace)["self_ns"].sum()
     assert tree["module"].str.split("/").str[0].unique().tolist() == ["BertLMHeadModel_0"]
+
+
+def test_the_document_has_the_modules_that_take_longest_and_says_how_many_there_are(tmp_path: Path) -> None:
+    found = tables(network(tmp_path), top=2)
+
+    assert [(row.name, row.ops, row.time_ns, row.gpu_ns) for row in found.modules] == [
+        ("Net_0", 1, 60, 75),
+        ("Net_0/Linear_0", 2, 30, 40),
+    ]
+    assert found.in_all == {"kernels": 3, "ops": 4, "modules": 3}

@@ -14,8 +14,9 @@ from profiler_doctor.analyzer.model import Capture, Diagnosis, HealthNote, StepT
 from profiler_doctor.analyzer.trace import Trace
 from profiler_doctor.analyzer.verdict import verdict
 
-TOP_ROWS = 20
-"""Rows of each table in the document; `profiler-doctor table` prints all."""
+TOP_ROWS = 100
+"""Rows of each table in the document: nearly all ops of most programs, so that `compare` can line two documents up.
+`profiler-doctor table` prints all."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -167,11 +167,26 @@ class OpRow:
 
 
 @dataclass(frozen=True, kw_only=True)
+class ModuleRow:
+    """One module path in the table of modules: how many ops ran in it, and what it took with the modules inside it."""
+
+    name: str
+    ops: int
+    time_ns: int
+    """Host time."""
+    gpu_ns: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
 class Tables:
     """The top rows of the tables; `profiler-doctor table` prints all."""
 
     kernels: tuple[KernelRow, ...] = ()
     ops: tuple[OpRow, ...] = ()
+    modules: tuple[ModuleRow, ...] = ()
+    """Only where the recording has Python stacks."""
+    in_all: Mapping[str, int] = field(default_factory=dict)
+    """Table → how many rows it has in all, the ones left out here too."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,6 +13,7 @@ from profiler_doctor.analyzer.measures.device import busy, gpu_work
 from profiler_doctor.analyzer.measures.host import host_calls
 from profiler_doctor.analyzer.measures.idle import idle_by_cause
 from profiler_doctor.analyzer.measures.kernels import kernel_table
+from profiler_doctor.analyzer.measures.module_table import module_table
 from profiler_doctor.analyzer.measures.optable import op_table
 from profiler_doctor.analyzer.measures.parts import step_by_part
 from profiler_doctor.analyzer.measures.steps import steps
@@ -21,6 +22,7 @@ from profiler_doctor.analyzer.model import (
     CopyTotals,
     DeviceTotals,
     KernelRow,
+    ModuleRow,
     OpRow,
     Step,
     StepTime,
@@ -57,14 +59,23 @@ def totals(trace: Trace) -> Totals:
 
 
 def tables(trace: Trace, top: int) -> Tables:
-    """The first `top` rows of the tables of kernels and ops."""
-    kernels, ops = kernel_table(trace).head(top), op_table(trace).head(top)
+    """The first `top` rows of the tables of kernels and ops, and the `top` modules that take longest."""
+    kernels, ops = kernel_table(trace), op_table(trace)
+    modules = module_table(trace).sort_values(["gpu_ns", "time_ns"], ascending=False, kind="stable")
+    modules = modules[["module", "ops", "time_ns", "gpu_ns"]]
     return Tables(
-        kernels=tuple(KernelRow(name=name, count=count, time_ns=time) for name, count, time in _values(kernels, 3)),
+        kernels=tuple(
+            KernelRow(name=name, count=count, time_ns=time) for name, count, time in _values(kernels.head(top), 3)
+        ),
         ops=tuple(
             OpRow(name=name, count=count, time_ns=time, self_ns=own, gpu_ns=gpu)
-            for name, count, time, own, gpu in _values(ops, 5)
+            for name, count, time, own, gpu in _values(ops.head(top), 5)
         ),
+        modules=tuple(
+            ModuleRow(name=name, ops=ops, time_ns=time, gpu_ns=gpu)
+            for name, ops, time, gpu in _values(modules.head(top), 4)
+        ),
+        in_all={"kernels": len(kernels), "ops": len(ops), "modules": len(modules)},
     )
 
 
