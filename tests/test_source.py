@@ -88,6 +88,7 @@ FRAMES = {
     "/opt/venv/lib/python3.11/site-packages/timm/x.py(3): f": False,
     "pytest/x.py(3): f": False,
     "profiler_doctor/analyzer/capture/child/session.py(3): f": False,
+    "/home/me/src/profiler_doctor/analyzer/capture/child/roots.py(3): f": False,
     "<frozen os>(808): getenv": False,
     "<string>(2): __init__": False,
     "<built-in method mm of type object at 0x7f>": False,
