@@ -25,10 +25,10 @@ FAMILIES = {
     "|bincount|bucketize|one_hot|tril|triu|diag|" + _words("take", "take_along_dim"),
     "loss": "loss|cross_entropy|kl_div|cosine_similarity|cdist",
     "random numbers": "dropout|bernoulli|multinomial|(?<![a-z])rand|normal_|uniform_|exponential_",
-    "copies and layout": "copy|contiguous|clone|reorder|transpose|permute|reshape|view|expand|repeat|flip|slice|select"
-    "|split|chunk|narrow|squeeze|as_strided|flatten|unbind|detach|alias|lift_fresh|resolve_|movedim|unfold|im2col"
-    "|col2im|convert|to_dense|pin_memory|_pad_|"
-    + _words("to", "t", "T", "cat", "concat", "[hvd]?stack", "pad", "roll"),
+    "copies and layout": "copy|contiguous|clone|reorder|repeat|flip|lift_fresh|im2col|col2im|convert|to_dense"
+    "|pin_memory|_pad_|" + _words("to", "cat", "concat", "[hvd]?stack", "pad", "roll"),
+    "views": "transpose|permute|reshape|view|expand|slice|select|split|chunk|narrow|squeeze|as_strided|flatten|unbind"
+    "|detach|alias|resolve_|movedim|unfold|" + _words("t", "T"),
     "creation": "empty|zeros|ones|full|linspace|(?<!masked_)fill|resize|scalar_tensor|new_|"
     + _words("arange", "eye", "zero", "set", "tensor"),
     "reduction": "^_*(?:(?:nan)?(?:sum|mean|median)|prod|std|var|var_mean|std_mean|norm|max|min|a(?:min|max)|aminmax"
