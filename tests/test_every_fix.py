@@ -1,0 +1,143 @@
+"""What holds for every fix: documented, pastable, named after its file, and undone exactly when its context closes."""
+
+from __future__ import annotations
+
+import ast
+import copy
+import importlib
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from profiler_doctor.analyzer.kinds import COMPILER_RANK, Fix, Machine, Root, Rule, Unsuitable
+from profiler_doctor.analyzer.plugins import find
+
+FIXES = find("profiler_doctor.fixes", Fix)
+HEADINGS = ("What it does:", "When it applies:", "How results may change:", "Source:")
+MACHINE = Machine(
+    device="cpu", torch="2", cpu_flags=frozenset(), cpus=2, threads=9, has_root=True, training=False,
+    input_ranks=frozenset({4}),
+)  # fmt: skip
+
+every_fix = pytest.mark.parametrize("fix", FIXES.items, ids=lambda fix: fix.name)
+
+
+def test_all_files_of_fixes_load_and_no_two_share_a_name() -> None:
+    assert FIXES.broken == ()
+    names = [fix.name for fix in FIXES.items]
+    assert len(names) == len(set(names)) >= 8
+
+
+@every_fix
+def test_its_docs_have_the_fixed_headings(fix: Fix) -> None:
+    assert all(f"\n{heading}" in fix.doc for heading in HEADINGS)
+    assert fix.title.endswith(".")
+
+
+@every_fix
+def test_its_file_is_named_after_it(fix: Fix) -> None:
+    module = importlib.import_module(f"profiler_doctor.fixes.{fix.name.replace('-', '_')}")
+    assert module.FIX is fix
+    assert fix.doc == module.__doc__
+
+
+@every_fix
+def test_its_snippet_is_python_to_paste(fix: Fix) -> None:
+    assert fix.snippet.strip()
+    ast.parse(fix.snippet)
+
+
+@every_fix
+def test_it_cures_codes_that_exist_unless_it_is_hidden(fix: Fix) -> None:
+    known = {rule.code for rule in find("profiler_doctor.rules", Rule).items}
+    assert set(fix.cures) <= known
+    assert bool(fix.cures) is not fix.hidden
+
+
+@every_fix
+def test_it_does_something_and_says_where_it_does_not_apply(fix: Fix) -> None:
+    assert fix.treat or fix.set_up or fix.environment(MACHINE)
+    assert fix.applies(MACHINE) is None
+    no_module = Machine(**{**vars(MACHINE), "has_root": False})
+    assert fix.hidden or fix.treat is None or fix.applies(no_module) == "no module was called"
+
+
+def test_importing_the_fixes_imports_the_standard_library_alone() -> None:
+    for path in Path(importlib.import_module("profiler_doctor.fixes").__path__[0]).glob("*.py"):
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            for name in names:
+                first = name.partition(".")[0]
+                assert first in sys.stdlib_module_names or first == "profiler_doctor", (path.name, name)
+
+
+@every_fix
+def test_it_undoes_itself_exactly(fix: Fix, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    torch = pytest.importorskip("torch")
+    if fix.rank >= COMPILER_RANK and fix.applies(MACHINE):
+        pytest.skip(str(fix.applies(MACHINE)))
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
+    tried = [_round_trip(torch, fix, model, inputs) for model, inputs in _subjects(torch)]
+    assert any(tried)
+
+
+def _round_trip(torch: Any, fix: Fix, model: Any, inputs: Any) -> bool:
+    """Whether the fix suits the model; if so, that it keeps the answers and leaves nothing behind."""
+    fired: list[int] = []
+    model[-1].register_forward_hook(lambda *_: fired.append(1))
+    expected, state, process = model(inputs), _state(model), _process(torch)
+    twin = copy.deepcopy(model)
+    try:
+        if fix.set_up is not None:
+            with fix.set_up(MACHINE):
+                treated = model(inputs)
+        else:
+            assert fix.treat is not None
+            with fix.treat(Root(model, (inputs.clone(),), {}, model._call_impl)) as call:
+                fired.clear()
+                treated = call(inputs)
+                assert fired == [1]
+    except Unsuitable:
+        return False
+    assert treated.dtype == expected.dtype
+    assert (treated - expected).norm() <= (1e-2 if expected.dtype == torch.half else 1e-5) * expected.norm()
+    assert _state(model) == state
+    assert _process(torch) == process
+    for weight, other in zip(model.state_dict().values(), twin.state_dict().values(), strict=True):
+        assert torch.equal(weight, other)
+        assert weight.stride() == other.stride()
+    return True
+
+
+def _subjects(torch: Any) -> list[tuple[Any, Any]]:
+    torch.manual_seed(0)
+    layers = [torch.nn.Conv2d(3, 8, 3), torch.nn.BatchNorm2d(8), torch.nn.ReLU(), torch.nn.Flatten()]
+    net = torch.nn.Sequential(*layers, torch.nn.Linear(288, 4)).eval()
+    net[1].running_mean.uniform_(-1, 1)
+    net[1].running_var.uniform_(0.5, 2)
+    image = torch.rand(2, 3, 8, 8)
+    return [(net, image), (copy.deepcopy(net).half(), image.half())]
+
+
+def _state(model: Any) -> list[Any]:
+    """Everything by which two moments of a module could be told apart, as plain values."""
+    parts = [
+        (name, type(part), part.training, sorted(vars(part)), "forward" in vars(part), dict(part._forward_hooks))
+        for name, part in model.named_modules()
+    ]
+    tensors = [
+        (name, tensor.data_ptr(), tensor.stride(), tensor.dtype, tensor.requires_grad)
+        for name, tensor in [*model.named_parameters(), *model.named_buffers()]
+    ]
+    return [parts, tensors, vars(model).get("_compiled_call_impl")]
+
+
+def _process(torch: Any) -> list[Any]:
+    return [
+        torch.get_num_threads(), torch.set_num_threads, torch.is_grad_enabled(), torch.is_inference_mode_enabled(),
+        torch.get_default_dtype(), torch.get_float32_matmul_precision(), torch.is_autocast_enabled("cpu"),
+        torch.nn.Module.__call__, torch.nn.Module._compiled_call_impl,
+    ]  # fmt: skip
