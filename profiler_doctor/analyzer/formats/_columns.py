@@ -21,6 +21,21 @@ WITHOUT_CATEGORY = "[memory]"
 """PyTorch 1.9 to 1.11 wrote no category for it."""
 
 
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Core:
+    """What every event has, as arrays; times in ns, ABSENT where there is none."""
+
+    phase: Array
+    category: Array
+    name: Array
+    thread: Array
+    start_ns: Ints
+    dur_ns: Ints
+    no_start: Ints
+    """Places whose start was written, but is no time."""
+    no_duration: Ints
+
+
 @dataclass
 class Columns:
     """Core columns as lists of pieces, arguments by today's name, and counts of what could not be taken as written."""
@@ -55,17 +70,30 @@ class Columns:
         start, no_start = exact_ns_of_all(core["ts"])
         duration, no_duration = exact_ns_of_all(core["dur"])
         count = len(core["ph"])
-        phase = np.fromiter(map(self.phases.__getitem__, core["ph"]), np.uint8, count)
-        category = np.fromiter(map(self.categories.__getitem__, core["cat"]), np.int32, count)
-        self.core["phase"].append(self._timed(phase, start, no_duration))
-        self.core["category"].append(category)
-        self.core["name"].append(np.fromiter(map(self.names.__getitem__, core["name"]), np.int32, count))
         pairs = zip(core["pid"], core["tid"], strict=True)
-        self.core["thread"].append(np.fromiter(map(self.threads.__getitem__, pairs), np.int32, count))
-        self.core["start_ns"].append(np.where(start == ABSENT, 0, start))
-        self.core["dur_ns"].append(self._durations(duration))
-        self.trouble["time"] += len(no_start) + len(no_duration)
-        self.length += count
+        self.append(
+            Core(
+                phase=np.fromiter(map(self.phases.__getitem__, core["ph"]), np.uint8, count),
+                category=np.fromiter(map(self.categories.__getitem__, core["cat"]), np.int32, count),
+                name=np.fromiter(map(self.names.__getitem__, core["name"]), np.int32, count),
+                thread=np.fromiter(map(self.threads.__getitem__, pairs), np.int32, count),
+                start_ns=start,
+                dur_ns=duration,
+                no_start=no_start,
+                no_duration=no_duration,
+            )
+        )
+
+    def append(self, core: Core) -> None:
+        """Append events that are columns already."""
+        self.core["phase"].append(self._timed(core.phase, core.start_ns, core.no_duration))
+        self.core["category"].append(core.category)
+        self.core["name"].append(core.name)
+        self.core["thread"].append(core.thread)
+        self.core["start_ns"].append(np.where(core.start_ns == ABSENT, 0, core.start_ns))
+        self.core["dur_ns"].append(self._durations(core.dur_ns))
+        self.trouble["time"] += len(core.no_start) + len(core.no_duration)
+        self.length += len(core.phase)
 
     def _timed(self, phase: Array, start: Ints, no_duration: Ints) -> Array:
         """Phases, 0 for a complete event that has no time: no measure takes it then."""

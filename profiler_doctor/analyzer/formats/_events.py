@@ -15,6 +15,8 @@ from profiler_doctor.analyzer.formats._typed import NOT_FOR_US, TypedReader
 AFTER_THE_LIST = re.compile(r"trailing characters \(byte (\d+)\)")
 """msgspec's way of saying that the list had ended before; the number is that of the byte after the first such one."""
 DONE = -1
+FIRST_BYTES = 1 << 16
+"""The first runs are short, for most of what they teach has to be read the slower way."""
 WIDEST = 1 << 26
 """Bytes without a boundary between two events that are waited for before the text is given up."""
 
@@ -30,12 +32,12 @@ class Read:
 def read_events(window: Window, columns: Columns) -> Read:
     """Read the list whose bracket is first in the window, up to and with its closing bracket."""
     typed, careful = TypedReader(columns), CarefulReader(columns)
-    size = CHUNK_BYTES
+    size = min(FIRST_BYTES, CHUNK_BYTES)
     while True:
         window.fill(size)
         closed = _fast(window, typed)
         if closed is not None:
-            size = CHUNK_BYTES
+            size = min(2 * size, CHUNK_BYTES)
         else:
             before = len(window.text)
             closed, lost = _careful(window, careful)

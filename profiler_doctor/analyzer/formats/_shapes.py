@@ -50,6 +50,9 @@ KINDS = {
 ANY_SINGLE = int | float | str | bool | None
 
 
+NO_ARGUMENTS = msgspec.defstruct("NoArguments", [], forbid_unknown_fields=True, gc=False)
+
+
 class TooFree(Exception):
     """The category has more argument names than a typed decoder is good for, or one that it cannot have."""
 
@@ -59,6 +62,7 @@ class Shape:
 
     def __init__(self) -> None:
         self.kinds: dict[str, Kind] = {}
+        self.struct: type[Any] = NO_ARGUMENTS
         self.decoder: msgspec.json.Decoder[list[Any]] | None = None
         self.fields: list[tuple[str, Kind, attrgetter[Any]]] = []
 
@@ -97,7 +101,8 @@ class Shape:
             struct = msgspec.defstruct("Arguments", fields, forbid_unknown_fields=True, gc=False)
         except ValueError as error:  # a name with a quote, a backslash or a control character
             raise TooFree from error
-        self.decoder = msgspec.json.Decoder(list[struct])  # type: ignore[valid-type]  # made a line above
+        self.struct = struct
+        self.decoder = msgspec.json.Decoder(list[struct])  # type: ignore[valid-type]  # made above
 
     def add(self, columns: Columns, rows: Array, structs: Sequence[Any]) -> None:
         """Hand the decoded arguments of the events at `rows` to their columns."""
@@ -105,7 +110,7 @@ class Shape:
             values = list(map(get, structs))
             argument = columns.argument(name)
             if kind == Kind.INT:
-                _add_whole(argument, rows, values)
+                add_whole(argument, rows, values)
             elif kind in (Kind.FLOAT, Kind.FLOAT | Kind.INT):
                 _add_fractions(argument, rows, values)
             elif kind == Kind.TEXT:
@@ -129,7 +134,8 @@ def _typed(kind: Kind, name: str) -> tuple[Any, Any]:
     return ANY_SINGLE, msgspec.field(default=None, name=name)
 
 
-def _add_whole(argument: Argument, rows: Array, values: Sequence[int]) -> None:
+def add_whole(argument: Argument, rows: Array, values: Sequence[int]) -> None:
+    """Append whole numbers to an argument, ABSENT ones left out."""
     try:
         numbers = np.fromiter(values, np.int64, len(values))
     except OverflowError:

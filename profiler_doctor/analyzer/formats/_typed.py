@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any
@@ -11,6 +12,8 @@ import numpy as np
 
 from profiler_doctor.analyzer.formats._arguments import Piece
 from profiler_doctor.analyzer.formats._columns import Columns
+from profiler_doctor.analyzer.formats._forms import Forms
+from profiler_doctor.analyzer.formats._known import add_known
 from profiler_doctor.analyzer.formats._shapes import Shape, TooFree
 from profiler_doctor.analyzer.formats._times import ABSENT, NeedsDecimals
 from profiler_doctor.analyzer.trace import Ints
@@ -51,11 +54,12 @@ class ExactEvent(msgspec.Struct, gc=False):
 
 
 class TypedReader:
-    """Decodes events and their arguments; knows the shapes of the arguments met so far, by category."""
+    """Decodes events and their arguments; knows the categories met so far, and the shapes of their arguments."""
 
     def __init__(self, columns: Columns) -> None:
         self.columns = columns
-        self.shapes: dict[int, Shape] = {}
+        self.shapes: dict[int, Shape] = defaultdict(Shape)
+        self.forms = Forms()
         self.decoder: msgspec.json.Decoder[list[Any]] = msgspec.json.Decoder(list[Event])
 
     def add(self, text: memoryview) -> None:
@@ -65,8 +69,13 @@ class TypedReader:
         of the usual form; nothing has been added then.
         """
         try:
-            self._add(self.decoder.decode(text))
+            known = self.forms.decode(text)
+            if known is not None:
+                add_known(self.columns, self.forms, known)
+            else:
+                self._add(self.decoder.decode(text))
         except NeedsDecimals:
+            self.forms.give_up()
             self.decoder = msgspec.json.Decoder(list[ExactEvent])
             self._add(self.decoder.decode(text))
 
@@ -87,6 +96,8 @@ class TypedReader:
         for shape, rows, found in structs:
             shape.add(self.columns, (rows + first).astype(np.int32), found)
         self._add_ids(first, [event.id for event in events])
+        written = {category for category in core["cat"] if category is not None}
+        self.forms.learn(events, {category: self.shapes[self.columns.categories[category]] for category in written})
 
     def _groups(self, written: Sequence[str | None], arguments: Sequence[msgspec.Raw]) -> list[tuple[Shape, Ints, Any]]:
         """The events that have arguments, by category: its shape, their places, their arguments."""
@@ -98,8 +109,7 @@ class TypedReader:
             if code >= 0:
                 first, after = np.searchsorted(codes, (code, code + 1), sorter=order)
                 rows = order[first:after]
-                shape = self.shapes.setdefault(code, Shape())
-                found.append((shape, rows, list(map(arguments.__getitem__, rows.tolist()))))
+                found.append((self.shapes[code], rows, list(map(arguments.__getitem__, rows.tolist()))))
         return found
 
     def _add_ids(self, first: int, ids: Sequence[int | str]) -> None:
