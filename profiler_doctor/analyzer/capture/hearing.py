@@ -14,6 +14,8 @@ WINDOW_S = 2.0
 
 GRACE_S = 3.0
 """How long the script may take to reach the step at which it ends itself."""
+TIMING_S = 5.0
+"""How long un-profiled steps are timed after the recording at least, however late that came."""
 
 
 @dataclass(frozen=True)
@@ -92,6 +94,7 @@ class Hearing:
         self._recording_since_s = time.monotonic()
 
     def _on_window(self, message: Message) -> None:
+        self.enough_s = max(self.enough_s, time.monotonic() + TIMING_S)
         self.window = Window(str(message["file"]), int(message["events"]), int(message["steps"]))
 
     def _on_ending(self, _message: Message) -> None:

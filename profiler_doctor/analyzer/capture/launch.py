@@ -28,6 +28,8 @@ from profiler_doctor.analyzer.errors import UserError
 INJECT = Path(__file__).parent / "inject"
 GRACE_S = 3.0
 """From SIGTERM to SIGKILL: time for a script to close its files."""
+LEAVING_S = 15.0
+"""For a script that leaves when asked to: its `finally` blocks may save a checkpoint."""
 LISTEN_S = 0.2
 """Longest wait for a message: how late a deadline may be noticed."""
 
@@ -184,14 +186,19 @@ def start(target: Target, plan: Plan, wiring: Wiring) -> Child:
 
 def watch(child: Child, overseer: Overseer) -> Ending:
     """Hand on its messages until it ends, or end it, politely first, where the overseer says so."""
-    why, asked_ns = "", 0
+    why, end_ns, leaving = "", 0, False
     while (status := child.poll()) is None:
         for message in child.messages(LISTEN_S):
             overseer.hear(message)
-        if not why and (why := overseer.verdict(child)):
-            asked_ns = time.monotonic_ns()
+            if message["say"] == "ending":  # it is on its way out; let it close its files
+                leaving, end_ns = True, time.monotonic_ns() + int(LEAVING_S * 1e9)
+        if not why and not leaving and (why := overseer.verdict(child)):
+            end_ns = time.monotonic_ns() + int(2 * GRACE_S * 1e9)
             child.command("e")
-        if why and time.monotonic_ns() - asked_ns > GRACE_S * 1e9:
+        left_ns = end_ns - time.monotonic_ns()
+        if end_ns and not leaving and 0 < left_ns < GRACE_S * 1e9:
+            child.command("E")
+        if end_ns and left_ns <= 0:
             child.end()
     while said := child.messages():
         for message in said:

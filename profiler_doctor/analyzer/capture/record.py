@@ -24,6 +24,8 @@ from profiler_doctor.analyzer.model import Capture
 
 LEAST_S = 5.0
 """Below this a throw-away run need not begin: importing torch alone can take as long."""
+USUAL_S = 15.0
+"""What a throw-away run gets at least, where there is as much: on a busy machine the profiler's imports take 10 s."""
 WARM_UP_SHARE = 0.25
 STACKED_STEPS = 2
 MANY_EVENTS = 20_000
@@ -197,7 +199,8 @@ class _Recording:
     def _throw_away(self, phase: str, plan: Plan) -> Hearing:
         """A run that nobody sees, with a share of what is left: it ends as soon as it has what it is for."""
         now_s, budget = time.monotonic(), self.options.budget
-        end_s = now_s + max(LEAST_S, budget.allowance_s("stacks", now_s), budget.left_s(now_s) / 4)
+        share_s = max(USUAL_S, budget.allowance_s("stacks", now_s), budget.left_s(now_s) / 4)
+        end_s = min(now_s + share_s, budget.end_s)
         hearing = Hearing(enough_s=end_s, end_s=end_s, silence_s=self.options.timeout_s)
         self._run(phase, plan, hearing, Wiring(log=self.place / f"{plan.label}.log"))
         return hearing

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from profiler_doctor.analyzer.capture.child.sources import Undo, replaced
+from profiler_doctor.analyzer.capture.child.replacing import Undo, replaced
 
 
 class Arbiter:

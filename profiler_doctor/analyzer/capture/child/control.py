@@ -9,32 +9,62 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import sys
 import threading
 from collections.abc import Callable, Mapping
 from types import FrameType
+from typing import Any
 
 RECORD = "w"
 """Record a window from now on, where no step has been found."""
 STOP = "s"
 """End that window and write it."""
 END = "e"
-"""Leave the script now: its time is up and no step boundary came."""
+"""Leave the script: its time is up and no step boundary came."""
+END_NOW = "E"
+"""Leave it from within the handler, where it has not reached another line since `END`: it sleeps, say."""
+
+Leave = Callable[[], None]
 
 
-def listen(descriptor: int, orders: Mapping[str, Callable[[], None]]) -> None:
-    """Have each letter that arrives do its order."""
+def listen(descriptor: int, orders: Mapping[str, Callable[[], None]], leave: Leave) -> None:
+    """Have each letter that arrives do its order; `leave` raises what leaves the script."""
     free = signal.getsignal(signal.SIGURG) in (signal.SIG_DFL, signal.SIG_IGN, None)
     if descriptor < 0 or threading.current_thread() is not threading.main_thread() or not free:
         return
     pid = os.getpid()
 
-    def obey(_number: int, _frame: FrameType | None) -> None:
+    def obey(_number: int, frame: FrameType | None) -> None:
         if os.getpid() != pid:
             return
         letters = b""
         with contextlib.suppress(OSError):
             letters = os.read(descriptor, 64)
         for letter in letters.decode():
-            orders.get(letter, lambda: None)()
+            if letter == END:
+                _leave_at_next_line(frame, leave)
+            elif letter == END_NOW:
+                leave()
+            else:
+                orders.get(letter, lambda: None)()
 
     signal.signal(signal.SIGURG, obey)
+
+
+def _leave_at_next_line(frame: FrameType | None, leave: Leave) -> None:
+    """Leave where the script's next line begins, and not here.
+
+    The handler may run inside an operator of torch that prints what is raised in it and goes on, or, being shown a
+    SystemExit, ends the process without the script's `finally` blocks. A debugger keeps its tracing.
+    """
+    if sys.gettrace() is not None:
+        leave()
+
+    def tracer(_frame: FrameType, _event: str, _argument: Any) -> Any:
+        sys.settrace(None)
+        leave()
+
+    while frame is not None:
+        frame.f_trace = tracer
+        frame = frame.f_back
+    sys.settrace(lambda _frame, _event, _argument: None)

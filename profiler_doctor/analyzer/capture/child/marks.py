@@ -5,11 +5,11 @@ A boundary is the start mark of a step; it may block, and what a conductor does 
 
 from __future__ import annotations
 
-import gc
 import sys
 import time
 from collections import defaultdict
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from threading import get_ident
 from typing import Any, Protocol
 
@@ -60,6 +60,8 @@ class Marks:
         self.source = plan.source
         self.index = -1
         """The step that has begun last; -1 before the first."""
+        self.guarded: Callable[[], AbstractContextManager[None]] = nullcontext
+        """Around what is ours in the script's calls: a fault in there must not become the script's."""
         self.on_source: Callable[[StepSource], None] = lambda _source: None
         self.early: list[Instant] = []
         """When the steps began that passed before the first boundary, and the first boundary."""
@@ -71,7 +73,7 @@ class Marks:
         self._owner: int | None = None
         self._busy = False
         self._believed_at = 0
-        self._optimizer_seen = False
+        self.optimizer_exists = False
         self.alive = True
         self.optimizer_steps = 0
 
@@ -121,7 +123,7 @@ class Marks:
     def _learn(self, kind: SourceKind, token: str) -> None:
         thread = get_ident()
         if thread not in self._learning:
-            self._learning[thread] = Discovery(self.plan.step_name, self._optimizer_exists, self.names)
+            self._learning[thread] = Discovery(self.plan.step_name, lambda: self.optimizer_exists, self.names)
         learner = self._learning[thread]
         self._times[thread, kind].append(_now())
         found = learner.add(kind, token)
@@ -181,13 +183,6 @@ class Marks:
             self.conductor.on_boundary(self.index, now_ns)
         finally:
             self._busy = False
-
-    def _optimizer_exists(self) -> bool:
-        """Looked up among all objects: optimizers need no hook of ours for it. A second's work at most, and once."""
-        if not self._optimizer_seen:
-            optimizer = self.torch.optim.Optimizer
-            self._optimizer_seen = any(issubclass(type(thing), optimizer) for thing in gc.get_objects())
-        return self._optimizer_seen
 
 
 def user_mark() -> None:

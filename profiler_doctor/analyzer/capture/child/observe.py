@@ -24,10 +24,14 @@ MAX_WARM_UP = 10
 """Steps after which recording begins whether steady or not; VERIFY.md 4.2: one iteration is the usual warm-up."""
 TIMED_BEFORE = 3
 """Steady steps timed before anything is recorded, so that a drift shows against those timed after."""
+TIMED_AFTER = 5
+"""Steps timed after the recording even where the time for it is over."""
 MAX_EVENTS = 200_000
 """About 80 MB of JSON and 5 s of stopping and writing; a longer window says nothing new."""
 FEWEST_WITH_A_COLD_ONE = 3
 """Steps a program must make for its first, cold one not to be recorded: the last one's end is not seen."""
+LEAST_WINDOW_NS = 2_000_000_000
+"""Recording may take so long even where the time for it is over."""
 PATIENCE = 10
 """Boundaries at which we must not record, after which we give up: the script's own profiler is on, or a range is open
 that a profiler before ours saw begin."""
@@ -38,7 +42,7 @@ class Observe:
 
     def __init__(self, session: Session) -> None:
         self.session = session
-        self.observed = Observed(session.torch)
+        self.observed = Observed(session.torch, session.marks.names)
         self.account = Account(self.observed)
         self.arbiter = Arbiter(self._step_aside)
         self.phase: Callable[[int], None] = self._warm_up
@@ -158,8 +162,8 @@ class Observe:
         affordable = self._affordable(pilot.events(), took_ns)
         if affordable < self._wanted:
             self.account.cut.append(
-                f"{affordable} instead of {self._wanted} steps were recorded: one step holds {pilot.events():,} events "
-                f"and took {took_ns / 1e9:.1f} s under the profiler."
+                f"{affordable} instead of {self._wanted} steps were recorded, because one of them holds "
+                f"{pilot.events():,} events and took {took_ns / 1e9:.1f} s under the profiler."
             )
         if affordable == 1:
             self._close_window(pilot)
@@ -181,11 +185,11 @@ class Observe:
             self._close_window(self._pilot)
 
     def _affordable(self, events: int, step_ns: int) -> int:
-        """Steps that fit into the limit of events and into half of the time that is left."""
+        """Steps that fit into the limit of events and into half of the time that is left, at least one."""
         steps = min(self._wanted, MAX_EVENTS // max(events, 1))
         if self.session.plan.end_by_ns:
-            left_ns = self.session.plan.end_by_ns - time.monotonic_ns()
-            steps = min(steps, left_ns // 2 // max(step_ns, 1))
+            left_ns = (self.session.plan.end_by_ns - time.monotonic_ns()) // 2
+            steps = min(steps, max(left_ns, LEAST_WINDOW_NS) // max(step_ns, 1))
         return max(1, steps)
 
     def _begin_recording(self, index: int) -> Recorder:
@@ -240,10 +244,7 @@ class Observe:
 
     def _enough(self) -> bool:
         """Whether nothing is lost by ending the script; until then it may use more than this phase's share."""
-        return self._written or self._waited >= PATIENCE
-
-    def _recording(self) -> bool:
-        return self._recorder is not None and self._recorder.running
+        return self._timed >= TIMED_AFTER
 
     def _stop_early(self, why: str) -> None:
         """Keep the whole steps of a recording that is cut off; a window without steps is kept as it is."""
@@ -263,11 +264,15 @@ class Observe:
 
     def _step_aside(self) -> None:
         """The script starts a profiler of its own."""
-        self.account.own_profiler = True
-        if self._recording():
-            self._stop_early("the script started a profiler of its own")
-            self.phase = self._settle if self._written else self._start
-            self._current = StepTimes()
+        if self._recorder is None or not self._recorder.running:
+            return
+        if self.session.marks.index < 0:  # a window without steps, too short to be worth keeping
+            self._recorder.stop(at_boundary=False)
+            self._recorder = None
+            return
+        self._stop_early("the script started a profiler of its own")
+        self.phase = self._settle if self._written else self._start
+        self._current = StepTimes()
 
     def _write_facts(self) -> None:
         self.account.optimizer_steps = self.session.marks.optimizer_steps
@@ -283,7 +288,6 @@ def begin(session: Session) -> Observe:
     orders: dict[str, Callable[[], Any]] = {
         control.RECORD: observe.record_window,
         control.STOP: observe.stop_window,
-        control.END: lambda: session.end("budget"),
     }
-    control.listen(session.plan.control_fd, orders)
+    control.listen(session.plan.control_fd, orders, session.end_on_request)
     return observe

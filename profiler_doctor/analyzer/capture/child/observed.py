@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import wraps
 from typing import Any
 
 from profiler_doctor.analyzer.capture import processors
-from profiler_doctor.analyzer.capture.child.roots import name_of
-from profiler_doctor.analyzer.capture.child.sources import Undo, replaced
+from profiler_doctor.analyzer.capture.child.replacing import Undo, replaced
+from profiler_doctor.analyzer.capture.child.roots import CALL_PLACE
 from profiler_doctor.analyzer.facts import Facts, RootFacts
 
 MAX_SIGNATURES = 16
@@ -46,8 +46,9 @@ class _Root:
 class Observed:
     """An `Inspector` of outermost calls. Fills in as the program runs; `facts` is what is known so far."""
 
-    def __init__(self, torch: Any) -> None:
+    def __init__(self, torch: Any, names: Mapping[str, str]) -> None:
         self._torch = torch
+        self._names = names
         self._roots: dict[str, _Root] = {}
         self.threads = 0
         self.debug_modes: dict[str, None] = {}
@@ -67,7 +68,7 @@ class Observed:
         """An outermost module is about to be called with tensors of this signature."""
         known = self._roots.get(serial)
         if known is None:
-            known = self._roots[serial] = self._described(module)
+            known = self._roots[serial] = self._described(serial, module)
         signature, tensors = inputs
         known.calls += 1
         known.training |= bool(module.training)
@@ -92,7 +93,7 @@ class Observed:
     def facts(self) -> Facts:
         """What is known so far, without the step's times."""
         return Facts(
-            roots=self._numbered(),
+            roots=self._root_facts(),
             backward_calls=self.backward_calls,
             device=self.device,
             cpus=processors.usable_cpus(),
@@ -103,22 +104,20 @@ class Observed:
             torch=str(self._torch.__version__),
         )
 
-    def _described(self, module: Any) -> _Root:
+    def _described(self, serial: str, module: Any) -> _Root:
         parameters = list(module.parameters())
         self.device = next((p.device.type for p in parameters if p.device.type in ("cuda", "xpu")), self.device)
         known = [parameter for parameter in parameters if not _unmade(parameter)]
         return _Root(
-            name_of(module),
+            self._names[f"module {serial}"],
             parameter_bytes=sum(parameter.numel() * parameter.element_size() for parameter in known),
             parameter_dtypes=tuple(sorted({str(parameter.dtype).removeprefix("torch.") for parameter in parameters})),
             compiled=any(map(self._is_compiled, module.modules())),
         )
 
     def _is_compiled(self, module: Any) -> bool:
-        by_user = vars(module).get("_compiled_call_impl")
-        by_user = getattr(by_user, "compiled", by_user)  # ours keeps what it found
         return (
-            by_user is not None
+            vars(module).get(CALL_PLACE) is not None
             or "_orig_mod" in vars(module).get("_modules", {})
             or (isinstance(module, self._torch.jit.ScriptModule))
         )
@@ -163,15 +162,12 @@ class Observed:
 
         return noted
 
-    def _numbered(self) -> tuple[RootFacts, ...]:
-        """Roots that were called, in the order of their first call; a second one of a class is `Name#2`."""
-        times: dict[str, int] = {}
+    def _root_facts(self) -> tuple[RootFacts, ...]:
+        """Roots that were called, in the order of their first call."""
         made = []
         for root in self._roots.values():
-            times[root.name] = times.get(root.name, 0) + 1
-            name = root.name if times[root.name] == 1 else f"{root.name}#{times[root.name]}"
             ranks, signatures = tuple(sorted(root.input_ranks)), tuple(root.signatures)
-            made.append(RootFacts(**{**vars(root), "name": name, "input_ranks": ranks, "signatures": signatures}))
+            made.append(RootFacts(**{**vars(root), "input_ranks": ranks, "signatures": signatures}))
         return tuple(made)
 
 

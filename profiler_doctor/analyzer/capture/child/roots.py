@@ -1,22 +1,26 @@
 """The user's outermost modules: see each of their calls, at no cost to the modules inside them.
 
 Until the step's marks are known, every call of any module passes through one function of ours that knows at once
-whether it is the outermost. Afterwards only the known roots do, each through its own `_compiled_call_impl`: the place
-torch itself keeps for a module's replaced call, which copying and pickling leave out.
+whether it is the outermost. Afterwards only modules of the known roots' classes do. The function stands where torch
+looks for a module's replaced call, `_compiled_call_impl`, on the class: copying, pickling and scripting leave it alone.
 """
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import weakref
 from collections.abc import Callable, Mapping
+from functools import wraps
 from typing import TYPE_CHECKING, Any, Protocol
 
+from profiler_doctor.analyzer.capture.child.replacing import replaced
 from profiler_doctor.analyzer.kinds import Root
 
 if TYPE_CHECKING:
     from profiler_doctor.analyzer.capture.child.marks import Marks
 
+CALL_PLACE = "_compiled_call_impl"
 MAX_TENSORS_IN_TOKEN = 16
 _inside = threading.local()
 
@@ -34,23 +38,39 @@ class Inspector(Protocol):
 
 
 class RootCall:
-    """The call of one root module from now on: a mark, then whatever the conductor put in the call's place."""
+    """What is known of one root module, and what the conductor put in its call's place."""
 
-    def __init__(self, roots: Roots, module: Any, serial: str) -> None:
-        self._roots = roots
+    def __init__(self, module: Any, serial: str) -> None:
         self._module = weakref.ref(module)
         self.serial = serial
-        self.compiled: Callable[..., Any] | None = vars(module).get("_compiled_call_impl")
+        self.compiled: Callable[..., Any] | None = vars(module).get(CALL_PLACE)
         """What `module.compile()` of the user's own had put there."""
         self.settled: Callable[..., Any] | None = None
 
+    def module(self) -> Any:
+        """The module itself, None once it is gone."""
+        return self._module()
+
+    def plain(self) -> Callable[..., Any]:
+        """The module's own call, as it would be made without us."""
+        return self.compiled or self._module()._call_impl  # type: ignore[union-attr]  # it is being called
+
+
+class CompiledCall:
+    """Stands where `module.compile()` of the user's own put the compiled call, so that it is still seen."""
+
+    def __init__(self, roots: Roots, call: RootCall) -> None:
+        self._roots = roots
+        self.call = call
+
+    @property
+    def compiled(self) -> Callable[..., Any] | None:
+        """The compiled call itself."""
+        return self.call.compiled
+
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """The module's call, as torch makes it."""
-        roots = self._roots
-        plain = self.compiled or self._module()._call_impl  # type: ignore[union-attr]  # it is being called
-        if roots.is_compiling() or getattr(_inside, "root", False) or not roots.watching():
-            return plain(*args, **kwargs)
-        return roots.outermost(self, plain, args, kwargs)
+        return self._roots.seen(self.call.module(), args, kwargs)
 
     def __deepcopy__(self, memo: object) -> None:
         """A copied module has no call of ours."""
@@ -71,93 +91,139 @@ class Roots:
         """By `id` of the module."""
         self.inspector: Inspector | None = None
         self.alive = True
+        self._settled = False
+        self._hooked: set[type] = set()
 
     def install(self) -> None:
         """See the calls of all modules."""
         roots = self
 
-        def first_seen(module: Any, *args: Any, **kwargs: Any) -> Any:
-            if roots.is_compiling() or getattr(_inside, "root", False) or not roots.watching():
+        def watched_call(module: Any, *args: Any, **kwargs: Any) -> Any:
+            if roots.is_compiling() or getattr(_inside, "root", False):
                 return module._call_impl(*args, **kwargs)
-            return roots.call_of(module)(*args, **kwargs)
+            return roots.seen(module, args, kwargs)
 
-        compile_module = self._module_class.compile
-
-        def compile_and_watch(module: Any, *args: Any, **kwargs: Any) -> None:
-            compile_module(module, *args, **kwargs)
-            if roots.alive:
-                roots.adopt(module)
-
-        self._module_class._compiled_call_impl = first_seen
-        self._module_class.compile = compile_and_watch
-        self._compile_module = compile_module
+        for function in (watched_call, Roots.seen, Roots._outermost):
+            _not_to_be_compiled(function)
+        self._watched_call = watched_call
+        self._module_class._compiled_call_impl = watched_call
+        self._stop_compile = replaced(self._module_class, "compile", self._compiling)
 
     def settle(self) -> None:
-        """See the known roots' calls only; all other modules are as torch made them."""
-        for call in self.calls.values():
-            module = call._module()
-            if module is not None:
-                vars(module)["_compiled_call_impl"] = call
+        """See the calls of the known roots' classes only; all other modules are as torch made them."""
+        self._settled = True
         self._module_class._compiled_call_impl = None
+        for call in self.calls.values():
+            kind = type(call.module())
+            if call.module() is not None and CALL_PLACE not in vars(kind):
+                setattr(kind, CALL_PLACE, self._watched_call)
+                self._hooked.add(kind)
 
     def remove(self) -> None:
-        """Put everything back; the roots' calls pass straight through."""
+        """Put everything back."""
         self.alive = False
         self._module_class._compiled_call_impl = None
-        self._module_class.compile = self._compile_module
+        self._stop_compile()
+        for kind in self._hooked:
+            delattr(kind, CALL_PLACE)
+        self._hooked.clear()
         for call in self.calls.values():
-            module = call._module()
-            if module is not None and vars(module).get("_compiled_call_impl") is call:
-                vars(module)["_compiled_call_impl"] = call.compiled
+            module = call.module()
+            if module is not None and isinstance(vars(module).get(CALL_PLACE), CompiledCall):
+                vars(module)[CALL_PLACE] = call.compiled
 
-    def watching(self) -> bool:
-        """Whether a call on this thread counts."""
-        return self.alive and self._marks.listens_here()
+    def seen(self, module: Any, args: Any, kwargs: Mapping[str, Any]) -> Any:
+        """A module is called that may be an outermost one. A fault of ours in here is told, and the call made."""
+        call = None
+        if self.alive and self._marks.listens_here() and not getattr(_inside, "root", False):
+            with self._marks.guarded():
+                call = self._known(module)
+        if call is None:
+            compiled = vars(module).get(CALL_PLACE)
+            plain = compiled.call.plain() if isinstance(compiled, CompiledCall) else module._call_impl
+            return plain(*args, **kwargs)
+        return self._outermost(call, args, kwargs)
 
-    def call_of(self, module: Any) -> Callable[..., Any]:
-        """The root call of an outermost module; its own plain call where it has no parameters (a loss, say)."""
-        known = self.calls.get(id(module))
-        if known is not None and known._module() is module:
-            return known
-        if next(iter(module.parameters()), None) is None:
-            return module._call_impl  # type: ignore[no-any-return]
+    def _compiling(self, compile_in_place: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(compile_in_place)
+        def compiled(module: Any, *args: Any, **kwargs: Any) -> None:
+            compile_in_place(module, *args, **kwargs)
+            if self.alive:
+                with self._marks.guarded():
+                    self._adopt(module)
+
+        return compiled
+
+    def _adopt(self, module: Any) -> None:
+        """See the calls of a module that the user just compiled in place."""
+        call = self.calls.get(id(module))
+        if call is None or call.module() is not module:
+            call = self._new(module)
+        call.compiled, call.settled = vars(module)[CALL_PLACE], None
+        vars(module)[CALL_PLACE] = CompiledCall(self, call)
+
+    def _known(self, module: Any) -> RootCall | None:
+        """What is known of this outermost module; None for one that has no parameters (a loss, say), or comes late."""
+        call = self.calls.get(id(module))
+        if call is not None and call.module() is module:
+            return call
+        if self._settled or next(iter(module.parameters()), None) is None:
+            return None
+        return self._new(module)
+
+    def _new(self, module: Any) -> RootCall:
         serial = str(len(self.calls))
-        self._marks.names[f"module {serial}"] = name_of(module)
-        self.calls[id(module)] = RootCall(self, module, serial)
+        self._marks.names[f"module {serial}"] = self._name(module)
+        self.calls[id(module)] = RootCall(module, serial)
         return self.calls[id(module)]
 
-    def adopt(self, module: Any) -> None:
-        """See the calls of a module that the user just compiled in place."""
-        call = self.call_of(module)
-        if isinstance(call, RootCall):
-            call.compiled, call.settled = vars(module)["_compiled_call_impl"], None
-            vars(module)["_compiled_call_impl"] = call
+    def _name(self, module: Any) -> str:
+        """The class name (of a compiled or scripted module, the one it was); `Net#2` for a second one of the class."""
+        held = vars(module).get("_modules") or {}
+        real = held["_orig_mod"] if "_orig_mod" in held else module  # noqa: SIM401  # a scripted module's have no get
+        name = getattr(real, "original_name", None) or type(real).__name__
+        same = sum(known.partition("#")[0] == name for known in self._marks.names.values())
+        return f"{name}#{same + 1}" if same else name
 
-    def outermost(self, call: RootCall, plain: Callable[..., Any], args: Any, kwargs: Mapping[str, Any]) -> Any:
+    def _outermost(self, call: RootCall, args: Any, kwargs: Mapping[str, Any]) -> Any:
         """Mark, then make one outermost call."""
         _inside.root = True
         try:
-            inspector, module = self.inspector, call._module()
-            if inspector is None and self._marks.detail == 0:
-                self._marks.seen("module", call.serial)
-            else:
-                self._mark_in_full(call, module, tensors_in(self._tensor, (args, kwargs)))
-            chosen = call.settled
-            if chosen is None:
-                chosen = call.settled = self._marks.conductor.on_root_call(Root(module, args, kwargs, plain))
-            output = (chosen or plain)(*args, **kwargs)
+            inspector, chosen = self.inspector, None
+            with self._marks.guarded():
+                self._mark(call, args, kwargs)
+                chosen = call.settled
+                if chosen is None:
+                    root = Root(call.module(), args, kwargs, call.plain())
+                    chosen = call.settled = self._marks.conductor.on_root_call(root)
+            output = (chosen or call.plain())(*args, **kwargs)
             if inspector is not None:
-                inspector.after_call(call.serial, tensors_in(self._tensor, output))
+                with self._marks.guarded():
+                    inspector.after_call(call.serial, tensors_in(self._tensor, output))
             return output
         finally:
             _inside.root = False
 
-    def _mark_in_full(self, call: RootCall, module: Any, tensors: list[Any]) -> None:
+    def _mark(self, call: RootCall, args: Any, kwargs: Mapping[str, Any]) -> None:
+        if self.inspector is None and self._marks.detail == 0:
+            self._marks.seen("module", call.serial)
+            return
+        module, tensors = call.module(), tensors_in(self._tensor, (args, kwargs))
         signature = signature_of(tensors)
         mode = "train" if module.training else "eval"
         self._marks.seen("module", f"{call.serial}|{mode}|{signature}")
         if self.inspector is not None:
             self.inspector.before_call(call.serial, module, (signature, tensors))
+
+
+def _not_to_be_compiled(function: Callable[..., Any]) -> None:
+    """Dynamo, at work on a call inside this frame, leaves the frame itself alone. Older torch has no such switch."""
+    with contextlib.suppress(ImportError, AttributeError):
+        from torch._C._dynamo import eval_frame
+
+        action = eval_frame._FrameAction
+        skip = eval_frame._FrameExecStrategy(action.SKIP, action.DEFAULT)
+        eval_frame.set_code_exec_strategy(function.__code__, skip)
 
 
 def signature_of(tensors: list[Any]) -> str:
@@ -174,8 +240,3 @@ def tensors_in(kind: type, values: Any, depth: int = 4) -> list[Any]:
     if not depth or not isinstance(values, (tuple, list)):
         return []
     return [tensor for value in values for tensor in tensors_in(kind, value, depth - 1)]
-
-
-def name_of(module: Any) -> str:
-    """The class name; of a compiled module, the class it wraps."""
-    return type(vars(module).get("_modules", {}).get("_orig_mod") or module).__name__

@@ -58,6 +58,7 @@ class Session:
         module = importlib.import_module(f"profiler_doctor.analyzer.capture.child.{CONDUCTORS[self.plan.mode]}")
         relay = _Relay(self)
         self.marks = Marks(self.torch, self.plan, relay)
+        self.marks.guarded = self.guarded
         self.marks.on_source = lambda source: self.say("source", source=vars(source))
         if self.plan.step_name is not None:
             ranges.mirror.on_range = self._ranged
@@ -103,6 +104,11 @@ class Session:
         for finisher in finishers:
             with self.guarded():
                 finisher()
+
+    def end_on_request(self) -> None:
+        """Our process asks us to end; it may do so while that happens already."""
+        if not self._ends:
+            self.end("request")
 
     def end(self, why: str) -> None:
         """End the run here, at a step boundary: softly where the user watches, at once where nobody does."""

@@ -8,19 +8,36 @@ from importlib import import_module
 from typing import Any
 
 from profiler_doctor.analyzer.capture.child.marks import Marks
-
-Undo = Callable[[], None]
+from profiler_doctor.analyzer.capture.child.replacing import Undo, replaced
 
 
 def listen(torch: Any, marks: Marks) -> tuple[Undo, ...]:
     """Hear optimizer steps, `step()` of the script's own profiler, and ranges of the name the user gave.
 
-    Returns what puts each of the three back.
+    Returns what puts each of them back.
     """
-    undo = [_optimizer_steps(torch.compiler.is_compiling, marks), _profiler_steps(torch, marks)]
+    undo = [
+        _optimizers(torch, marks),
+        _optimizer_steps(torch.compiler.is_compiling, marks),
+        _profiler_steps(torch, marks),
+    ]
     if marks.plan.step_name is not None:
         undo.append(_named_ranges(torch, marks, marks.plan.step_name))
     return tuple(undo)
+
+
+def _optimizers(torch: Any, marks: Marks) -> Undo:
+    """An optimizer that exists will step, even if a few module calls come first."""
+
+    def and_note(begin: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(begin)
+        def begun(optimizer: Any, *args: Any, **kwargs: Any) -> None:
+            marks.optimizer_exists = True
+            begin(optimizer, *args, **kwargs)
+
+        return begun
+
+    return replaced(torch.optim.Optimizer, "__init__", and_note)
 
 
 def _optimizer_steps(is_compiling: Callable[[], bool], marks: Marks) -> Undo:
@@ -63,16 +80,3 @@ def _named_ranges(torch: Any, marks: Marks, name: str) -> Undo:
         return entered
 
     return replaced(torch.autograd.profiler.record_function, "__enter__", and_mark)
-
-
-def replaced(owner: Any, name: str, by: Callable[[Callable[..., Any]], Callable[..., Any]]) -> Undo:
-    """Put `by(original)` in the place of an attribute; returns what puts the original back, if it still stands."""
-    original = vars(owner)[name]
-    stand_in = by(original)
-    setattr(owner, name, stand_in)
-
-    def undo() -> None:
-        if vars(owner).get(name) is stand_in:
-            setattr(owner, name, original)
-
-    return undo

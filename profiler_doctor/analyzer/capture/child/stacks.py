@@ -84,6 +84,5 @@ def begin(session: Session) -> Stacks:
     stacks = Stacks(session)
     session.finishers.append(stacks.finish)
     stacks.begin()
-    orders = {control.STOP: stacks.stop_window, control.END: lambda: session.end("budget")}
-    control.listen(session.plan.control_fd, orders)
+    control.listen(session.plan.control_fd, {control.STOP: stacks.stop_window}, session.end_on_request)
     return stacks
