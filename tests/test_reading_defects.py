@@ -12,6 +12,7 @@ import pytest
 
 from profiler_doctor.analyzer.errors import UnreadableTrace
 from profiler_doctor.analyzer.formats import _text
+from profiler_doctor.analyzer.kinds import Has
 from profiler_doctor.analyzer.measures.totals import totals
 from profiler_doctor.analyzer.reading import read
 from profiler_doctor.analyzer.trace import Trace
@@ -132,8 +133,8 @@ def test_an_event_beyond_mending_is_dropped_and_the_others_stay(tmp_path: Path) 
 
 
 def test_arguments_that_are_no_object_cost_only_themselves(tmp_path: Path) -> None:
-    events = ", ".join('{"ph": "X", "cat": "cpu_op", "name": "a", "ts": 1, "dur": 1, "args": %s}' % args for args in
-                       ("null", '"text"', "[1]", '{"External id": 7}'))  # fmt: skip
+    start = '{"ph": "X", "cat": "cpu_op", "name": "a", "ts": 1, "dur": 1, "args": '
+    events = ", ".join(f"{start}{args}}}" for args in ("null", '"text"', "[1]", '{"External id": 7}'))
     trace = trace_of(events, tmp_path)
     assert len(trace.rows("cpu_op")) == 4
     assert trace.events.column("External id").rows.tolist() == [3]
@@ -318,6 +319,20 @@ def test_memory_events_without_a_category_get_theirs(tmp_path: Path) -> None:
     one = '{"name": "[memory]", "ph": "i", "ts": 5, "s": "t", "pid": 1, "tid": 1, "args": {"Bytes": 512}}'
     trace = trace_of(f"{ops('a')}, {one}", tmp_path)
     assert trace.events.category_of(1) == "cpu_instant_event"
+
+
+def test_calls_to_a_gpus_runtime_that_launch_nothing_leave_a_run_on_the_cpu(tmp_path: Path) -> None:
+    call = OP.replace("cpu_op", "cuda_runtime") % ("cudaDeviceSynchronize", 20)
+    trace = trace_of(f"{ops('aten::mm')}, {call}", tmp_path)
+    assert Has.CPU_ONLY in trace.has
+    assert "kept to the CPU, or no GPU activity was recorded" in trace.health[0].message
+
+
+def test_launches_without_any_gpu_work_say_that_it_was_not_recorded(tmp_path: Path) -> None:
+    call = OP.replace("cpu_op", "cuda_runtime") % ("cudaLaunchKernel", 20)
+    trace = trace_of(f"{ops('aten::mm')}, {call}", tmp_path)
+    assert Has.CPU_ONLY not in trace.has
+    assert "1 of them launches, copies or memsets, but no GPU activity was recorded" in trace.health[0].message
 
 
 REFUSED = [

@@ -24,7 +24,12 @@ KNOWN = frozenset(
 FAR_NS = 86_400_000_000_000
 """A day: no recording is that long."""
 LAUNCHES = ("Launch", "Memcpy", "Memset")
+OTHER_DEVICE_WORK = ("mtia_ccp_events",)
 SHOW_A_GPU = ("cuda_sync", "cuda_event", "cuda_profiler_range", "gpu_user_annotation")
+ASK_FOR_COUNTERS = (
+    "Nothing can be said of the GPU's busy or idle time. If it was used, check that the profiler may read it: CUPTI or "
+    "roctracer installed, permission given, no other profiler attached."
+)
 
 
 def what_it_holds(events: Events) -> frozenset[Has]:
@@ -41,29 +46,31 @@ def what_it_holds(events: Events) -> frozenset[Has]:
         Has.STACKS: bool(len(_complete(events, ("python_function",)))),
         Has.MEMORY: bool(len(events.column("Bytes").rows)),
         Has.COLLECTIVES: len(events.text("Collective name").rows) > 0 or _any_name(events, GPU_WORK, "nccl", "rccl"),
-        Has.CPU_ONLY: not len(gpu) and not device_was_used(events),
+        Has.CPU_ONLY: not any(map(len, (gpu, _launches(events), _complete(events, SHOW_A_GPU)))),
     }
     return frozenset(kind for kind, there in found.items() if there)
 
 
-def device_was_used(events: Events) -> bool:
-    """Whether host calls or driver events show that a device was there."""
-    return bool(len(_complete(events, HOST_CALLS)) or len(_complete(events, SHOW_A_GPU)))
-
-
 def missing_gpu_work(events: Events) -> tuple[HealthNote, ...]:
-    """A note where the host drove a device and nothing that the device did was recorded."""
+    """A note where the host spoke to a device and nothing that the device did was recorded."""
     calls = _complete(events, HOST_CALLS)
-    if len(_complete(events, GPU_WORK)) or not device_was_used(events) or len(_complete(events, ("mtia_ccp_events",))):
+    signs = len(calls) + len(_complete(events, SHOW_A_GPU))
+    if not signs or len(_complete(events, (*GPU_WORK, *OTHER_DEVICE_WORK))):
         return ()
+    launches = len(_launches(events))
+    made = f"The host made {len(calls)} calls to a GPU's runtime, {launches} of them launches, copies or memsets"
+    if launches or signs > len(calls):
+        said = f"{made}, but no GPU activity was recorded. {ASK_FOR_COUNTERS}"
+    else:
+        said = f"{made}: it kept to the CPU, or no GPU activity was recorded. {ASK_FOR_COUNTERS}"
+    return (HealthNote(code="GPU-NOT-RECORDED", message=said, events=signs),)
+
+
+def _launches(events: Events) -> Ints:
+    """Host calls that put work on a device."""
+    calls = _complete(events, HOST_CALLS)
     names = events.matching_names(lambda name: any(mark in name for mark in LAUNCHES))
-    launches = int(np.count_nonzero(names[events.name[calls]]))
-    said = (
-        f"The host made {len(calls)} calls to a GPU runtime ({launches} launches and copies), but no GPU activity was "
-        "recorded: nothing can be said of the GPU's busy or idle time. Check that the profiler may read the GPU's "
-        "counters (CUPTI or roctracer installed, permission given, no other profiler attached)."
-    )
-    return (HealthNote(code="GPU-NOT-RECORDED", message=said, events=len(calls)),)
+    return calls[names[events.name[calls]]]
 
 
 def left_out(events: Events, trouble: Counter[str]) -> Events:
