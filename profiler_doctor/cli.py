@@ -128,6 +128,20 @@ def table(
 
 
 @app.command()
+def compare(
+    before: Annotated[str, typer.Argument(help="A trace, a diagnosis.json, or a run's folder.")],
+    after: Annotated[str, typer.Argument(help="Another one of the same program on the same kind of device.")],
+    format_: Format = "text",
+    out: Annotated[Path | None, typer.Option("--out", help="File to write instead of standard output.")] = None,
+    top: Annotated[int, typer.Option("--top", min=1, help="Rows of each table, the largest change first.")] = 10,
+) -> None:
+    """Line two recordings up by op, module and kernel: what changed, and by how much."""
+    from profiler_doctor.verbs.compare import CompareOptions, compare
+
+    raise typer.Exit(compare(CompareOptions(before=before, after=after, format_=format_, out=out, top=top)))
+
+
+@app.command()
 def rules(format_: Format = "text") -> None:
     """List the rules: what each looks for and what it needs."""
     from profiler_doctor.verbs.rules import rules

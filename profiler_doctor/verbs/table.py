@@ -12,11 +12,11 @@ from textwrap import fill
 import pandas as pd
 
 from profiler_doctor.analyzer.errors import ExitCode, UserError
-from profiler_doctor.analyzer.files import write_whole
 from profiler_doctor.analyzer.kinds import Table
 from profiler_doctor.analyzer.plugins import find
 from profiler_doctor.analyzer.sources import Job, traces
 from profiler_doctor.analyzer.trace import Trace, empty_trace
+from profiler_doctor.verbs.destination import put
 from profiler_doctor.verbs.table_formats import FORMATS
 
 MEASURES = "profiler_doctor.analyzer.measures"
@@ -26,10 +26,6 @@ POINTS_AT = ("op", "launch", "parent", "waited_for", "ended_by")
 
 class UnknownTable(UserError):
     """There is no table of that name, or no format."""
-
-
-class CannotWrite(UserError):
-    """The file that was named cannot be written."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,7 +52,7 @@ def table(options: TableOptions) -> ExitCode:
         chosen = _named(tables, options.name)
         job = traces(options.inputs)
         rows = [_rows(chosen, trace, options.top) for trace in job.traces]
-        _put(encode(rows[0] if len(rows) == 1 else _by_rank(job, rows)), options.out)
+        put(encode(rows[0] if len(rows) == 1 else _by_rank(job, rows)), options.out)
     return ExitCode.FINE
 
 
@@ -106,18 +102,6 @@ def _format(options: TableOptions) -> Callable[[pd.DataFrame], bytes]:
     if wanted == "parquet" and options.out is None and sys.stdout.isatty():
         raise UnknownTable("Parquet is no text for a terminal: name a file with --out.")
     return FORMATS[wanted]
-
-
-def _put(content: bytes, out: Path | None) -> None:
-    if out is not None:
-        try:
-            write_whole(out, content)
-        except OSError as error:
-            raise CannotWrite(f"{out} cannot be written: {error.strerror or error}.") from error
-        return
-    sys.stdout.flush()
-    sys.stdout.buffer.write(content)
-    sys.stdout.buffer.flush()
 
 
 def _listed(tables: Iterable[Table]) -> str:
