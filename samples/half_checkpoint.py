@@ -30,6 +30,7 @@ def saved_for_a_gpu() -> io.BytesIO:
 
 
 def main() -> None:
+    torch.set_num_threads(1)  # the layers are small: a second thread would mostly wait
     weights = torch.load(saved_for_a_gpu(), map_location="cpu", weights_only=True)
     model = network().half().eval()
     model.load_state_dict(weights)

@@ -35,6 +35,7 @@ class Encoder(nn.Module):
 
 
 def main() -> None:
+    torch.set_num_threads(1)  # the layers are small: a second thread would mostly wait
     torch.manual_seed(0)
     model = Encoder().eval()
     texts = torch.randint(0, VOCABULARY, (BATCH * 8, LENGTH))
