@@ -186,6 +186,16 @@ def test_training_on_one_sample_per_step_is_an_algorithm(tmp_path: Path) -> None
     assert ask(RULE, observed(one_turn_per_step(tmp_path, by_slice), optimizer_steps=5)) == []
 
 
+@pytest.mark.parametrize(("optimizer_steps", "found"), [(6, True), (7, False)])
+def test_many_calls_to_a_step_of_the_optimizer_are_a_batch_taken_apart(
+    tmp_path: Path, optimizer_steps: int, found: bool
+) -> None:
+    trace = one_turn_per_step(tmp_path, by_slice)
+    facts = {"roots": (root(calls=100),), "backward_calls": 100, "optimizer_steps": optimizer_steps}
+
+    assert bool(ask(RULE, observed(trace, **facts))) is found
+
+
 @pytest.mark.parametrize(("steps", "found"), [(3, False), (4, True)])
 def test_other_rows_in_a_few_steps_may_be_chance(tmp_path: Path, steps: int, found: bool) -> None:
     # of three steps and more the first one is not judged

@@ -3,8 +3,8 @@
 What it finds
     A layer that takes one row of a tensor at a time as a batch of one, at least 16 times in a step, each time another
     row; and a recurrent cell (LSTMCell, GRUCell, RNNCell, or a module of the user's own whose name ends in Cell) that
-    is called at least 16 times in a step. Where each such call is a step of its own, in a program that does not train:
-    that each of them takes another row of the same tensor of at least 16 rows.
+    is called at least 16 times in a step. Where each such call is a step of its own: that each of them takes another
+    row of the same tensor of at least 16 rows, in a program that does not train, or not after each of them.
 
 Why it costs
     Each op has a price that does not depend on its data: the dispatch, the Python around it, reading the weights. A
@@ -129,11 +129,19 @@ def _across(trace: Trace, limits: Limits) -> Iterable[Sighting]:
         if turn.step >= 0 and turn.index >= 0 and turn.rows >= limits["turns"] and _counts(trace, turn):
             found[turn.key].append(turn)
     steps = len(used_steps(trace))
-    for members in [] if trains(trace) else found.values():
+    for members in found.values() if _independent(trace, limits["turns"]) else ():
         different = len({turn.index for turn in members}) >= min(len(members), members[0].rows)
         if steps >= limits["steps"] and len({turn.step for turn in members}) >= steps and different:
             yield _between(trace, members)
             return
+
+
+def _independent(trace: Trace, least: float) -> bool:
+    """Whether the steps do not learn from each other: no training, or many calls to each step of the optimizer."""
+    facts = trace.facts
+    if not trains(trace) or facts is None or not facts.optimizer_steps:
+        return not trains(trace)
+    return max((root.calls for root in facts.roots), default=0) >= least * facts.optimizer_steps
 
 
 def _counts(trace: Trace, turn: Turn) -> bool:
