@@ -47,13 +47,13 @@ def mutated(text: bytes, rng: random.Random) -> bytes:
     return bytes(damaged)
 
 
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(4))
 def test_damage_ends_in_numbers_that_hold_together_or_in_a_sentence(seed: int, shared: Path, tmp_path: Path) -> None:
     rng = random.Random(seed)
     files = [path for path in sorted((shared / "traces").glob("*.json.gz")) if path.stat().st_size < SMALL_BYTES]
     texts = [gzip.decompress(path.read_bytes()) for path in files]
     path = tmp_path / "trace.json"
-    for _ in range(40):
+    for _ in range(25):
         path.write_bytes(mutated(rng.choice(texts), rng))
         try:
             trace = read(path)

@@ -157,7 +157,8 @@ class Columns:
         for name, argument in self.arguments.items():
             self.trouble["argument"] += argument.settle()
             finished[name] = _column(argument, shared)
-            kept.append(argument.pieces)  # the key of `shared` is the identity of their rows
+            kept.extend(piece.rows for piece in argument.pieces)  # the key of `shared` is their identity
+            argument.pieces = []
         return finished
 
 
