@@ -153,7 +153,8 @@ class Columns:
 
     def _finished_arguments(self) -> dict[str, Column]:
         shared: dict[tuple[int, ...], tuple[Ints, Ints | None]] = {}
-        finished, kept = {}, []
+        finished: dict[str, Column] = {}
+        kept: list[Array] = []
         for name, argument in self.arguments.items():
             self.trouble["argument"] += argument.settle()
             finished[name] = _column(argument, shared)
