@@ -26,6 +26,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from profiler_doctor.analyzer.kinds import Edit, Has, Limits, Rule, Sighting, Threshold
@@ -53,7 +55,7 @@ def find(trace: Trace, limits: Limits) -> Iterable[Sighting]:
     part = share(trace, rows)
     if not len(rows) or part < limits["share"]:
         return
-    by_name = table.groupby("name")["self_ns"].sum().sort_values(ascending=False)
+    by_name = table.groupby("name", observed=True)["self_ns"].sum().sort_values(ascending=False)
     names = ", ".join(str(name).removeprefix("aten::") for name in by_name.index[:3])
     heaviest = int(rows[table["self_ns"].to_numpy().argmax()])
     yield Sighting(
@@ -71,9 +73,15 @@ def _doubles(trace: Trace) -> pd.DataFrame:
     table = ops(trace)
     table = table[table["is_op"] & (2 * table["self_ns"] >= table["dur_ns"]) & ~table["name"].isin(CONVERSIONS)]
     table = table[table["row"].isin(rows_in_window(trace, table["row"]))]
-    rows = table["row"].tolist()
-    double = [row for row in rows if any(operand.type == "double" for operand in tensors(trace, row))]
-    return table[table["row"].isin(double)]
+    return table[_takes_doubles(trace, table["row"].to_numpy(np.int64))]
+
+
+def _takes_doubles(trace: Trace, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+    """Whether each op takes a float64 tensor; ops that were called alike are looked at once."""
+    dims, types = (trace.events.text(name).at(rows, -1) for name in ("Input Dims", "Input type"))
+    _, first, which = np.unique(dims * (types.max(initial=0) + 2) + types, return_index=True, return_inverse=True)
+    alike = [any(operand.type == "double" for operand in tensors(trace, row)) for row in rows[first].tolist()]
+    return np.array(alike, np.bool_)[which]
 
 
 def _kept(trace: Trace, table: pd.DataFrame) -> dict[int, float]:

@@ -34,7 +34,7 @@ def _of_modules(trace: Trace, table: pd.DataFrame) -> pd.DataFrame:
     table = table[table["cell"] != ""]
     kept = []
     for _, group in table.groupby(["step", "cell"], sort=False):
-        places = group.groupby(["path", "name"], sort=False)["row"]
+        places = group.groupby(["path", "name"], sort=False, observed=True)["row"]
         counts = places.transform("size")
         rarest = group[counts == counts.min()]
         kept.append(rarest[(rarest["path"] == rarest["path"].iloc[0]) & (rarest["name"] == rarest["name"].iloc[0])])

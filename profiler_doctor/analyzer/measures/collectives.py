@@ -101,7 +101,7 @@ def _on_devices(trace: Trace) -> pd.DataFrame:
     table["exposed_ns"] = 0
     for device, group in table.groupby("device"):
         table.loc[group.index, "exposed_ns"] = _exposed(group, _work_beside(trace, int(str(device)), group))
-    return table.loc[:, list(COLUMNS)]
+    return table.loc[:, list(COLUMNS)].astype({"name": str, "kind": str})
 
 
 def _on_hosts(trace: Trace) -> pd.DataFrame:

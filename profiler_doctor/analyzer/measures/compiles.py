@@ -36,7 +36,7 @@ def compiles(trace: Trace) -> pd.DataFrame:
     table = ops(trace)
     rows, phase = table["row"].to_numpy(np.int64), _is_phase(trace)
     top = table[phase[rows] & (outermost(trace, rows, phase) == rows)].sort_values("start_ns", kind="stable")
-    found = top[["row", "name", "thread", "start_ns", "end_ns", "dur_ns"]].reset_index(drop=True)
+    found = top[["row", "name", "thread", "start_ns", "end_ns", "dur_ns"]].reset_index(drop=True).astype({"name": str})
     marks = _marks(trace)
     told = dict(zip(outermost(trace, marks, phase).tolist(), _ids(trace, marks, DATA), strict=True))
     found["compile_id"] = [told.get(row, "") for row in found["row"].tolist()]

@@ -30,7 +30,7 @@ def copies(trace: Trace) -> pd.DataFrame:
     (its time during which no kernel ran on the device).
     """
     work = gpu_work(trace)
-    table = work[work["kind"] == "memcpy"].drop(columns=["kind"]).reset_index(drop=True)
+    table = work[work["kind"] == "memcpy"].drop(columns=["kind"]).reset_index(drop=True).astype({"name": str})
     for column, pattern in PARTS.items():
         found = {name: match[1] for name in table["name"].unique() if (match := pattern.search(name))}
         table[column] = table["name"].map(found).fillna("")

@@ -11,6 +11,7 @@ from profiler_doctor.analyzer.kinds import Table
 from profiler_doctor.analyzer.measures.host import op_of_call
 from profiler_doctor.analyzer.measures.intervals import union_ns
 from profiler_doctor.analyzer.measures.links import launch_of
+from profiler_doctor.analyzer.measures.names import names_of, words
 from profiler_doctor.analyzer.measures.steps import step_of
 from profiler_doctor.analyzer.trace import GPU_WORK, Ints, Trace, measure
 
@@ -31,12 +32,13 @@ def gpu_work(trace: Trace) -> pd.DataFrame:
     rows = rows[np.argsort(events.start_ns[rows], kind="stable")]
     launch = launch_of(trace)[rows]
     linked = launch >= 0
-    kinds = np.array([KINDS.get(category, "") for category in events.categories] or [""], dtype=object)
+    kinds = list(KINDS.values())
+    code_of = np.array([kinds.index(KINDS.get(name, kinds[0])) for name in events.categories] or [0], np.int8)
     return pd.DataFrame(
         {
             "row": rows,
-            "name": events.names_at(rows),
-            "kind": kinds[events.category[rows]],
+            "name": names_of(trace, rows),
+            "kind": words(code_of[events.category[rows]], kinds),
             "device": _place(trace, rows, "device", 0),
             "stream": _place(trace, rows, "stream", 1),
             "start_ns": events.start_ns[rows],

@@ -9,6 +9,7 @@ import pandas as pd
 
 from profiler_doctor.analyzer.kinds import Table
 from profiler_doctor.analyzer.measures.links import launch_of
+from profiler_doctor.analyzer.measures.names import names_of, words
 from profiler_doctor.analyzer.measures.ops import enclosing_op
 from profiler_doctor.analyzer.measures.steps import step_at
 from profiler_doctor.analyzer.trace import HOST_CALLS, Bools, Ints, Trace, measure
@@ -53,7 +54,7 @@ def host_calls(trace: Trace) -> pd.DataFrame:
     return pd.DataFrame(
         {
             "row": rows,
-            "name": events.names_at(rows),
+            "name": names_of(trace, rows),
             "thread": events.thread[rows].astype(np.int64),
             "start_ns": start,
             "end_ns": end,
@@ -99,11 +100,14 @@ def _by_external_id(trace: Trace, calls: Ints) -> Ints:
     return np.where(certain & (wanted != correlation.at(calls, 0)), ops[first[place]], -1)
 
 
-def _kinds(trace: Trace, rows: Ints) -> list[str]:
-    by_name = [_kind(name) for name in trace.events.names]
-    kinds = np.array(by_name, dtype=object)[trace.events.name[rows]] if by_name else np.empty(0, object)
-    kinds[_reads_pageable(trace)[rows]] = "blocking"
-    return list(kinds)
+def _kinds(trace: Trace, rows: Ints) -> pd.Categorical[str]:
+    kinds, name = [*KINDS, "other"], trace.events.name[rows]
+    by_name = np.zeros(len(trace.events.names), np.int8)
+    for code in np.unique(name).tolist():
+        by_name[code] = kinds.index(_kind(trace.events.names[code]))
+    codes = by_name[name]
+    codes[_reads_pageable(trace)[rows]] = kinds.index("blocking")
+    return words(codes, kinds)
 
 
 def _kind(name: str) -> str:

@@ -17,6 +17,7 @@ from profiler_doctor.analyzer.kinds import Table
 from profiler_doctor.analyzer.measures.device import gpu_work
 from profiler_doctor.analyzer.measures.host import host_calls
 from profiler_doctor.analyzer.measures.intervals import Intervals, gaps, shared, union, without
+from profiler_doctor.analyzer.measures.names import words
 from profiler_doctor.analyzer.trace import Bools, Ints, Trace, measure
 
 CAUSES = (
@@ -69,7 +70,7 @@ def _of_device(trace: Trace, device: int, work: pd.DataFrame) -> pd.DataFrame:
         "launch_latency": _pick(launched, holes.ends, late),
         **_host_side(trace, _pick(holes.starts, launched, late), trace.events.thread[launch].astype(np.int64)),
     }
-    table = pd.concat([_rows(cause, part) for cause, part in parts.items()], ignore_index=True)
+    table = _rows(parts)
     table["device"] = device
     table["ended_by"] = work["row"].to_numpy()[ender][table["gap"].to_numpy()]
     return table.sort_values("start_ns", kind="stable")[list(COLUMNS)]
@@ -128,9 +129,11 @@ def _together(parts: list[Intervals]) -> Intervals:
     return Intervals(starts, ends, np.concatenate([part.owner for part in parts]))
 
 
-def _rows(cause: str, parts: Intervals) -> pd.DataFrame:
+def _rows(by_cause: dict[str, Intervals]) -> pd.DataFrame:
+    parts = _together(list(by_cause.values()))
+    cause = np.repeat([CAUSES.index(cause) for cause in by_cause], [len(part) for part in by_cause.values()])
     times = {"start_ns": parts.starts, "end_ns": parts.ends, "dur_ns": parts.ends - parts.starts}
-    return pd.DataFrame({**times, "cause": cause, "gap": parts.owner})
+    return pd.DataFrame({**times, "cause": words(cause, CAUSES), "gap": parts.owner})
 
 
 IDLE = Table(name="idle", of=idle_gaps)

@@ -24,7 +24,8 @@ def kernel_sources(trace: Trace) -> pd.DataFrame:
     """
     work = gpu_work(trace)
     kernels = work.loc[work["kind"] == "kernel", ["name", "op", "dur_ns"]].rename(columns={"name": "kernel"})
-    by_op = kernels.groupby(["kernel", "op"], sort=False)["dur_ns"].agg(["size", "sum"]).reset_index()
+    by_op = kernels.groupby(["kernel", "op"], sort=False, observed=True)["dur_ns"].agg(["size", "sum"])
+    by_op = by_op.reset_index().astype({"kernel": str})
     asked, place = np.unique(by_op["op"].to_numpy(np.int64), return_inverse=True)
     known = asked >= 0
     places = source_of(trace, asked)

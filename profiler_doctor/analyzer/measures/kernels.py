@@ -13,8 +13,9 @@ from profiler_doctor.analyzer.trace import Trace, measure
 def kernel_table(trace: Trace) -> pd.DataFrame:
     """One row per kernel name, the longest in total first: name, count, time_ns (sum), min_ns, median_ns, max_ns."""
     work = gpu_work(trace)
-    by_name = work[work["kind"] == "kernel"].groupby("name", sort=False)["dur_ns"]
+    by_name = work[work["kind"] == "kernel"].groupby("name", sort=False, observed=True)["dur_ns"]
     table = by_name.agg(count="count", time_ns="sum", min_ns="min", median_ns="median", max_ns="max").reset_index()
+    table["name"] = table["name"].astype(str)
     return table.sort_values(["time_ns", "name"], ascending=[False, True], ignore_index=True)
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from profiler_doctor.analyzer.kinds import Table
+from profiler_doctor.analyzer.measures.names import names_of
 from profiler_doctor.analyzer.measures.nesting import innermost_at, nest
 from profiler_doctor.analyzer.measures.steps import step_at, steps
 from profiler_doctor.analyzer.trace import Bools, Ints, Trace, measure
@@ -32,7 +33,7 @@ def ops(trace: Trace) -> pd.DataFrame:
     table = pd.DataFrame(
         {
             "row": rows,
-            "name": events.names_at(rows),
+            "name": names_of(trace, rows),
             "thread": thread,
             "start_ns": start,
             "end_ns": end,

@@ -22,11 +22,12 @@ def op_table(trace: Trace) -> pd.DataFrame:
     work = gpu_work(trace)
     gpu = work[work["op"] >= 0].groupby("op")["dur_ns"].sum()
     table = table.assign(gpu_ns=table["row"].map(gpu).fillna(0).astype("int64"))
-    by_name = table.groupby("name", sort=False)
+    by_name = table.groupby("name", sort=False, observed=True)
     found = by_name.agg(
         count=("row", "count"), time_ns=("dur_ns", "sum"), self_ns=("self_ns", "sum"), gpu_ns=("gpu_ns", "sum")
     )
-    return found.reset_index().sort_values(["self_ns", "name"], ascending=[False, True], ignore_index=True)
+    found = found.reset_index().astype({"name": str})
+    return found.sort_values(["self_ns", "name"], ascending=[False, True], ignore_index=True)
 
 
 OPS = Table(name="ops", of=op_table)

@@ -33,12 +33,15 @@ def _of_device(device: int, work: pd.DataFrame, limits: tuple[int, int]) -> list
     linked = work[work["launch"] >= 0]
     launched, started = linked["launch_start_ns"].to_numpy(), linked["start_ns"].to_numpy()
     holes = gaps(work["start_ns"].to_numpy(), work["end_ns"].to_numpy())
+    first_launch = np.minimum.accumulate(launched[::-1])[::-1]  # of each piece of work and all that start after it
+    first = np.searchsorted(started, holes.ends)
+    after = np.searchsorted(first_launch, holes.ends - wait_ns, side="right")
+    length = holes.ends - holes.starts
+    chosen = np.flatnonzero((length > gap_ns) & (length >= wait_ns) & (after > first))
     found: list[tuple[int, ...]] = []
-    for start, end in zip(holes.starts.tolist(), holes.ends.tolist(), strict=True):
-        if end - start <= gap_ns:
-            continue
-        since = np.maximum(launched[started >= end], start)
-        waiting = int((end - since >= wait_ns).sum())
-        if waiting:
-            found.append((device, start, end, end - int(since.min()), waiting))
+    for hole in chosen.tolist():
+        start, end = int(holes.starts[hole]), int(holes.ends[hole])
+        since = max(int(first_launch[first[hole]]), start)
+        waiting = int(np.count_nonzero(launched[first[hole] : after[hole]] <= end - wait_ns))
+        found.append((device, start, end, end - since, waiting))
     return found

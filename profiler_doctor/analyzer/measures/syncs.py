@@ -28,8 +28,8 @@ def syncs(trace: Trace) -> pd.DataFrame:
     calls = host_calls(trace)
     kept = ["row", "name", "thread", "start_ns", "end_ns", "dur_ns", "op", "step"]
     blocking = calls[calls["kind"] == "blocking"]
-    table = blocking[kept].reset_index(drop=True)
-    table["synchronize"] = table["name"].astype(str).str.contains(SYNCHRONIZE)
+    table = blocking[kept].reset_index(drop=True).astype({"name": str})
+    table["synchronize"] = table["name"].str.contains(SYNCHRONIZE)
     told = _told(trace, blocking["correlation"].to_numpy(np.int64))
     table["stream"] = told["stream"].to_numpy(np.int64)
     recorded = told["recorded_ns"].to_numpy(np.int64)

@@ -36,7 +36,7 @@ def _turns(trace: Trace) -> pd.DataFrame:
             "row": table["row"],
             "step": table["step"],
             "main": table["thread"] == main,
-            "name": table["name"],
+            "name": table["name"].astype(str),
             "start_ns": table["start_ns"],
         }
     )

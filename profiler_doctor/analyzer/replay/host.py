@@ -62,9 +62,8 @@ def calls_in(trace: Trace, window: Window) -> Calls:
     table = _table(trace, window)
     row, thread = table["row"].to_numpy(np.int64), table["thread"].to_numpy(np.int64)
     start, end = (table[name].to_numpy(np.int64) - window.start_ns for name in ("start_ns", "end_ns"))
-    names = table["name"].astype(str)
-    everywhere = names.str.contains(_EVERY_STREAM).to_numpy(np.bool_)
-    frees = everywhere & names.str.contains(_FREES).to_numpy(np.bool_)
+    everywhere = _named(trace, row, _EVERY_STREAM)
+    frees = everywhere & _named(trace, row, _FREES)
     return Calls(
         row=row,
         thread=thread,
@@ -89,8 +88,15 @@ def _table(trace: Trace, window: Window) -> pd.DataFrame:
     if not window.steps:
         return table
     mark = {"row": END_MARK, "thread": window.thread, "start_ns": window.end_ns, "end_ns": window.end_ns}
-    last = pd.DataFrame([{**mark, "name": "", "waits": False}])
+    last = pd.DataFrame([{**mark, "waits": False}])
     return pd.concat([table[last.columns], last], ignore_index=True)
+
+
+def _named(trace: Trace, rows: Ints, pattern: re.Pattern[str]) -> Bools:
+    """Whether the pattern is in each row's name; END_MARK has none."""
+    there: Bools = trace.events.matching_names(pattern.search)[trace.events.name[rows]]
+    there[rows == END_MARK] = False
+    return there
 
 
 def _outermost(table: pd.DataFrame) -> Bools:
@@ -103,9 +109,10 @@ def _followed(thread: Ints, start: Ints, end: Ints) -> Ints:
     """For each call the place of the one it follows; see HANDED_OVER_CALLS."""
     last: dict[int, int] = {}
     after = np.full(len(thread), -1, dtype=np.int64)
+    free = np.append(True, end[:-1] <= start[1:]).tolist()  # the call before has ended
     for place, own_thread in enumerate(thread.tolist()):
         own = last.get(own_thread, -1)
-        could = place > 0 and end[place - 1] <= start[place]
+        could = place > 0 and free[place]
         handed_over = could and (own_thread not in last or place - own > HANDED_OVER_CALLS)
         after[place] = place - 1 if handed_over else own
         last[own_thread] = place

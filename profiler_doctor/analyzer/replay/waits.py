@@ -34,10 +34,11 @@ def waits_of(calls: Calls, works: Works) -> Waits:
     residual: dict[int, int] = {}
     unexplained = 0
     queues = _Queues(calls, works)
+    work_end = works.end_ns
     for place in np.flatnonzero(calls.waits).tolist():
         begins, ends = int(calls.start_ns[place]), int(calls.end_ns[place])
         done = queues.awaited(place)
-        last = max((int(works.end_ns[work]) for work in done), default=begins)
+        last = max((int(work_end[work]) for work in done), default=begins)
         waited, rest = last > begins, ends - max(last, begins)
         if calls.frees[place] and rest > SLACK_NS:
             continue
