@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from profiler_doctor.analyzer.kinds import Fix, Report, Rule
+from profiler_doctor.analyzer.kinds import Fix, Report, Rule, Table
 from profiler_doctor.analyzer.plugins import find
 
 RULE = '''
@@ -19,6 +19,12 @@ FIX = '''
 """Nothing is changed."""
 from profiler_doctor.analyzer.kinds import Fix
 FIX = Fix(name="example", doc=__doc__, cures=("XMP001",), snippet="pass", changes_numbers="", rank=0)
+'''
+TABLE = '''
+"""How many events there are."""
+import pandas as pd
+from profiler_doctor.analyzer.kinds import Table
+TABLE = Table(name="example", of=lambda trace: pd.DataFrame({"events": [len(trace.events)]}))
 '''
 REPORT = '''
 """The verdict alone."""
@@ -38,7 +44,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         del sys.modules[name]
 
 
-@pytest.mark.parametrize(("kind", "text"), [(Rule, RULE), (Fix, FIX), (Report, REPORT)])
+@pytest.mark.parametrize(("kind", "text"), [(Rule, RULE), (Fix, FIX), (Report, REPORT), (Table, TABLE)])
 def test_one_new_file_is_all_it_takes(folder: Path, kind: type, text: str) -> None:
     (folder / "example.py").write_text(text, encoding="utf-8")
 
