@@ -123,7 +123,7 @@ class Trying:
         except Unsuitable as why:
             return unmade(self.cure, "not_tried", str(why))
         except BaselineBroken as error:
-            return unmade(self.cure, "inconclusive", f"the untreated program failed: {error}")
+            return unmade(self.cure, "inconclusive", str(error))
         except Broken as error:
             return unmade(self.cure, "rejected", f"the treated program failed: {error}")
         except NoTime:

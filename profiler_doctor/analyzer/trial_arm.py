@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import json
-import math
 import os
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 from profiler_doctor.analyzer.capture import launch
 from profiler_doctor.analyzer.capture.plan import Plan, StepSource
@@ -221,10 +221,8 @@ class Arm:
             raise Unsuitable(str(message["why"]))
         if said == "over":
             self.steps = int(message["steps"])
-        if said == "treated":
-            found = message["comparison"] or {"equal": None, "error": math.nan, "tolerance": math.nan, "reasons": ()}
-            wanted = {name: found[name] for name in ("equal", "error", "tolerance")}
-            self.treated.append(Treated(float(message["cold_s"]), reasons=tuple(found["reasons"]), **wanted))
+        if said == "treated" and message["comparison"]:  # a process that compares nothing tells nothing new
+            self.treated.append(Treated(cold_s=float(message["cold_s"]), **_answers(message["comparison"])))
 
     def _ended(self) -> None:
         assert self._child is not None
@@ -240,3 +238,8 @@ class Arm:
             lines = self.log.read_text(encoding="utf-8", errors="replace").split("\n")
             return next((line.strip() for line in reversed(lines) if line.strip()), "")[:300]
         return ""
+
+
+def _answers(comparison: Mapping[str, Any]) -> dict[str, Any]:
+    kept = {name: comparison[name] for name in ("equal", "error", "tolerance")}
+    return {**kept, "reasons": tuple(comparison["reasons"])}

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import random
 import time
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass
 from types import TracebackType
+from typing import TypeVar
 
 from profiler_doctor.analyzer.kinds import Fix
 from profiler_doctor.analyzer.trial_arm import Arm, Block, Broken, NoTime, Over, Pace, Program
+
+T = TypeVar("T")
 
 BLOCK_NS = 50_000_000
 """A block is at least this much work of the faster side: well above what a scheduler hands out at a time."""
@@ -28,7 +32,7 @@ FRUITLESS_RUNS = 2
 
 
 class BaselineBroken(Exception):
-    """The untreated side failed: nothing can be said about the fix."""
+    """The untreated program cannot be timed, or fails by itself: nothing can be said about the fix."""
 
 
 @dataclass(frozen=True)
@@ -93,18 +97,19 @@ class PairSet:
                 return
             except Over as over:
                 self._learn(over)
-        raise Broken(f"the script makes only {self.known_steps} steps, too few to take turns")
+        raise BaselineBroken(f"the script's {self.known_steps} steps end before both sides are warm")
 
     def _start(self, by_ns: int) -> None:
         pace = Pace.of(self.known_steps, self._compare and not self.treated.treated)
         for arm in (self.baseline, self.treated):
             arm.start(self.known_steps, pace)
-        for arm in (self.treated, self.baseline):
-            with _told_apart(arm is self.baseline):
-                arm.ready(by_ns)
+        self._of_treated(lambda: self.treated.ready(by_ns), lambda: self.baseline.ready(by_ns))
+        _of_baseline(lambda: self.baseline.ready(by_ns))
 
     def _learn(self, over: Over) -> None:
         self.known_steps = over.steps
+        if over.steps < Pace.of(over.steps, compare=True).ready_after + 2:
+            raise BaselineBroken(f"the script makes only {over.steps} steps, too few to take turns") from over
         self.steps = min(self.steps, self._most_steps())
 
     def _most_steps(self) -> int:
@@ -130,13 +135,34 @@ class PairSet:
                 self.steps = min(wanted, self._most_steps())
 
     def _turn(self, by_ns: int) -> Pair:
-        treated_first = self._random.random() < 0.5
-        arms = (self.treated, self.baseline) if treated_first else (self.baseline, self.treated)
-        blocks: dict[str, Block] = {}
-        for arm in arms:
-            with _told_apart(arm is self.baseline):
-                blocks[arm.label] = arm.run(self.steps, by_ns)
-        return Pair(blocks[self.baseline.label], blocks[self.treated.label], treated_first)
+        def of_baseline() -> Block:
+            return self.baseline.run(self.steps, by_ns)
+
+        def of_treated() -> Block:
+            return self.treated.run(self.steps, by_ns)
+
+        if self._random.random() < 0.5:
+            treated = self._of_treated(of_treated, of_baseline)
+            return Pair(_of_baseline(of_baseline), treated, treated_first=True)
+        baseline = _of_baseline(of_baseline)
+        return Pair(baseline, of_treated(), treated_first=False)
+
+    @staticmethod
+    def _of_treated(then: Callable[[], T], alike: Callable[[], object]) -> T:
+        """Where the treated side fails, see whether the untreated one fails at the same place by itself."""
+        try:
+            return then()
+        except Broken:
+            with contextlib.suppress(NoTime, Over):
+                _of_baseline(alike)
+            raise
+
+
+def _of_baseline(then: Callable[[], T]) -> T:
+    try:
+        return then()
+    except Broken as error:
+        raise BaselineBroken(f"the untreated program failed: {error}") from error
 
 
 def block_size(one_ns: float, other_ns: float) -> int:
@@ -148,14 +174,3 @@ def block_size(one_ns: float, other_ns: float) -> int:
 
 def _alike(before: tuple[float, float], now: tuple[float, float]) -> bool:
     return all(abs(math.log(a / b)) < STEADY for a, b in zip(before, now, strict=True))
-
-
-@contextmanager
-def _told_apart(baseline: bool) -> Iterator[None]:
-    """Make the untreated side's failure another than the treated one's."""
-    try:
-        yield
-    except Broken as error:
-        if baseline:
-            raise BaselineBroken(str(error)) from error
-        raise

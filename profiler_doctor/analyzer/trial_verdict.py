@@ -90,13 +90,12 @@ class Answers:
     @staticmethod
     def of(cure: Cure, treated: Sequence[Treated]) -> Answers:
         """Equal only if every root was compared and found equal."""
-        known = [one for one in treated if not math.isnan(one.error)]
-        if not known:
+        if not treated:
             said = "no module was called" if cure.whole_process else "no call of the model came to be compared"
             return Answers(None, None, None, (said,))
         verdicts = [one.equal for one in treated]
         equal = False if False in verdicts else None if None in verdicts else True
-        worst = max(known, key=lambda one: one.error)
+        worst = max(treated, key=lambda one: one.error)
         reasons = tuple(reason for one in treated for reason in one.reasons)
         return Answers(equal, worst.error if math.isfinite(worst.error) else None, worst.tolerance, reasons)
 

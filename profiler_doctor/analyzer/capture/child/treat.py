@@ -14,6 +14,7 @@ from profiler_doctor.analyzer.kinds import COMPILER_RANK, Fix, Machine, Root, Un
 
 CALL_PLACE = "_compiled_call_impl"
 """Where torch looks for a module's replaced call, and where our watching of roots stands (`roots.py`)."""
+SAMPLED_PER_AXIS = 3
 FOLDED_BUFFERS = ("running_mean", "running_var")
 """Buffers that a fix may have folded into weights."""
 
@@ -62,9 +63,10 @@ class Treatment:
                 call = self._treated(root)
         except Unsuitable as why:
             self.unsuitable.append(str(why))
-            shadow, call = None, root.call
-        stand_in = RootCall(root.module, call, self)
-        stand_in.watch(shadow, compare_at, time.perf_counter() - begun)
+            stand_in = RootCall(root.module, root.call, self)
+        else:
+            stand_in = RootCall(root.module, call, self)
+            stand_in.watch(shadow, compare_at, time.perf_counter() - begun)
         self.roots.append(stand_in)
         return stand_in
 
@@ -171,10 +173,17 @@ class RootCall:
             self._treatment.say("treated", cold_s=first.cold_s, comparison=as_json(first.comparison))
         return output
 
-    def _stamps(self) -> list[tuple[int, int]]:
+    def _stamps(self) -> list[tuple[Any, ...]]:
+        """Where each weight lies, which version it is, and some of its values (`weight.data` changes no version)."""
+        if not any(fix.freezes for fix in self._treatment.fixes):
+            return []
         buffers = [buffer for name, buffer in self._module.named_buffers() if name.endswith(FOLDED_BUFFERS)]
-        tensors = [*self._module.parameters(), *buffers]
-        return [(tensor.data_ptr(), -1 if tensor.is_inference() else tensor._version) for tensor in tensors]
+        return [_stamp(tensor) for tensor in [*self._module.parameters(), *buffers]]
+
+
+def _stamp(tensor: Any) -> tuple[Any, ...]:
+    some = tuple(slice(None, None, max(1, size // SAMPLED_PER_AXIS)) for size in tensor.shape)
+    return tensor.data_ptr(), -1 if tensor.is_inference() else tensor._version, tensor.detach()[some].tolist()
 
 
 @contextmanager
