@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import wraps
+from functools import cached_property, wraps
 from typing import Any, TypeVar
 
 import numpy as np
@@ -19,6 +19,8 @@ Codes = npt.NDArray[np.int32]
 Bools = npt.NDArray[np.bool_]
 R = TypeVar("R")
 
+DENSE = 8
+"""Whoever asks for more than one row in so many is answered from an array of all rows, which is faster than a search."""
 NO_DURATION = -1
 """The `dur_ns` of an event that has none (instants, flows, metadata)."""
 GPU_WORK = ("kernel", "gpu_memcpy", "gpu_memset")
@@ -38,6 +40,11 @@ class Column:
     def at(self, rows: npt.ArrayLike, default: int) -> Ints:
         """The integer values (or codes) at `rows`, `default` where an event lacks the argument."""
         wanted = np.asarray(rows, dtype=np.int64)
+        if len(self.rows) and wanted.size > self.rows[-1] // DENSE and wanted.min() >= 0:
+            every = np.full(int(max(self.rows[-1], wanted.max())) + 1, default, dtype=np.int64)
+            every[self.rows] = self.values
+            dense: Ints = every[wanted]
+            return dense
         found = np.full(wanted.shape, default, dtype=np.int64)
         if len(self.rows):
             place = np.minimum(np.searchsorted(self.rows, wanted), len(self.rows) - 1)
@@ -84,7 +91,7 @@ class Events:
     def __len__(self) -> int:
         return len(self.start_ns)
 
-    @property
+    @cached_property
     def end_ns(self) -> Ints:
         """Start plus duration; the start itself where there is no duration."""
         return self.start_ns + np.maximum(self.dur_ns, 0)
@@ -159,9 +166,8 @@ class Trace:
         """Rows of complete events (phase X) of the given categories, in file order."""
         key = ("rows", categories)
         if key not in self.cache:
-            codes = [code for code, name in enumerate(self.events.categories) if name in categories]
-            chosen = np.isin(self.events.category, codes) & (self.events.phase == ord("X"))
-            self.cache[key] = np.flatnonzero(chosen)
+            wanted = np.array([name in categories for name in self.events.categories] or [False], np.bool_)
+            self.cache[key] = np.flatnonzero(wanted[self.events.category] & (self.events.phase == ord("X")))
         return self.cache[key]  # type: ignore[return-value]  # the cache holds what this method put there
 
     def rows_named(self, test: Callable[[str], object], among: Iterable[str]) -> Ints:

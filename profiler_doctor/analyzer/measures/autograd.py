@@ -27,11 +27,14 @@ def forward_of(trace: Trace) -> Ints:
     numbers = events.column("Sequence number").at(np.arange(len(events)), -1)
     forward = rows[node < 0]
     forward = forward[np.argsort(events.start_ns[forward], kind="stable")]
-    made = dict(zip(numbers[forward].tolist(), _outermost_alike(trace, forward, numbers).tolist(), strict=True))
-    backward = rows[node >= 0]
-    wanted = numbers[node[node >= 0]].tolist()
-    pairs = zip(wanted, backward.tolist(), strict=True)
-    found[backward] = [made.get(number, row) if number >= 0 else row for number, row in pairs]
+    forward = forward[numbers[forward] >= 0]
+    forward = forward[np.argsort(numbers[forward], kind="stable")]
+    backward, wanted = rows[node >= 0], numbers[node[node >= 0]]
+    if not len(forward) or not len(backward):
+        return found
+    last = forward[np.maximum(np.searchsorted(numbers[forward], wanted, side="right") - 1, 0)]
+    made = np.where(numbers[last] == wanted, _outermost_alike(trace, last, numbers), backward)
+    found[backward] = made
     return found
 
 

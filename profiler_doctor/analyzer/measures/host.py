@@ -103,7 +103,7 @@ def _by_external_id(trace: Trace, calls: Ints) -> Ints:
 def _kinds(trace: Trace, rows: Ints) -> pd.Categorical[str]:
     kinds, name = [*KINDS, "other"], trace.events.name[rows]
     by_name = np.zeros(len(trace.events.names), np.int8)
-    for code in np.unique(name).tolist():
+    for code in np.flatnonzero(np.bincount(name)).tolist():
         by_name[code] = kinds.index(_kind(trace.events.names[code]))
     codes = by_name[name]
     codes[_reads_pageable(trace)[rows]] = kinds.index("blocking")

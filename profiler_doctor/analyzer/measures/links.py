@@ -43,6 +43,9 @@ def _last_before(calls: tuple[Ints, Ints], work: tuple[Ints, Ints]) -> Ints:
 
     -1 where no call has the key.
     """
+    once = _of_distinct(calls[0], work[0])
+    if once is not None:
+        return once
     every = np.concatenate((calls[0], work[0])), np.concatenate((calls[1], work[1]))
     is_work = np.arange(len(every[0])) >= len(calls[0])
     order = np.lexsort((is_work, every[1], every[0]))
@@ -54,6 +57,16 @@ def _last_before(calls: tuple[Ints, Ints], work: tuple[Ints, Ints]) -> Ints:
     first = by_key[np.minimum(np.searchsorted(calls[0][by_key], work[0]), len(by_key) - 1)]
     place = np.where((place >= 0) & (calls[0][place] == work[0]), place, first)
     return np.where(calls[0][place] == work[0], place, -1)
+
+
+def _of_distinct(keys: Ints, wanted: Ints) -> Ints | None:
+    """For each of `wanted` the place of that key, -1 for none; None where any key but 0 comes twice."""
+    order = np.argsort(keys, kind="stable")
+    in_order = keys[order]
+    if not len(keys) or np.any((in_order[1:] == in_order[:-1]) & (in_order[1:] > 0)):
+        return None
+    place = np.minimum(np.searchsorted(in_order, wanted), len(keys) - 1)
+    return np.where(in_order[place] == wanted, order[place], -1)
 
 
 @measure

@@ -25,13 +25,13 @@ def module_table(trace: Trace) -> pd.DataFrame:
     modules inside it). The backward pass counts for the module of its forward op. Only where there are Python stacks.
     """
     table = ops(trace)
-    table = table[table["is_op"]]
+    path = module_paths(trace)
+    table = table[table["is_op"].to_numpy() & (path != "")[table["row"]]]
     rows = table["row"].to_numpy(np.int64)
-    path = module_paths(trace)[rows]
     gpu = _gpu_ns(trace)[rows]
-    own = pd.DataFrame({"module": path, "ops": 1, "self_ns": table["self_ns"].to_numpy(), "gpu_self_ns": gpu})
+    own = pd.DataFrame({"module": path[rows], "ops": 1, "self_ns": table["self_ns"].to_numpy(), "gpu_self_ns": gpu})
     own["first_ns"] = table["start_ns"].to_numpy()
-    by_module = own[own["module"] != ""].groupby("module", sort=False)
+    by_module = own.groupby("module", sort=False)
     found = by_module.agg({"ops": "sum", "self_ns": "sum", "gpu_self_ns": "sum", "first_ns": "min"}).reset_index()
     return _with_callers(found)[list(COLUMNS)]
 
@@ -40,6 +40,8 @@ def module_paths(trace: Trace) -> np.ndarray[tuple[int], np.dtype[np.object_]]:
     """For every event row: the path of the module whose op it is, "" for none; backward ops have their forward op's."""
     paths = np.full(len(trace.events), "", dtype=object)
     known = modules(trace)
+    if not len(known):
+        return paths
     paths[known["row"].to_numpy(np.int64)] = known["module"].to_numpy(dtype=object)
     return paths[forward_of(trace)] if len(paths) else paths
 

@@ -32,7 +32,7 @@ class Nesting:
 def nest(thread: Ints, start_ns: Ints, end_ns: Ints) -> Nesting:
     """Nest slices; `thread` are codes, times int64 ns."""
     starts, ends = _apart(thread, start_ns, end_ns)
-    order = np.lexsort((-ends, starts))
+    order = _longest_first(starts, ends)
     parent_at = last_above(ends[order], np.arange(len(order)), starts[order])
     parent = np.full(len(order), -1)
     parent[order] = np.where(parent_at >= 0, order[parent_at], -1)
@@ -48,7 +48,7 @@ def innermost_at(thread: Ints, start_ns: Ints, end_ns: Ints, at: tuple[Ints, Int
     count = len(start_ns)
     every = np.concatenate((thread, at[0]))
     starts, ends = _apart(every, np.concatenate((start_ns, at[1])), np.concatenate((end_ns, at[1])))
-    order = np.lexsort((-ends[:count], starts[:count]))
+    order = _longest_first(starts[:count], ends[:count])
     after = np.searchsorted(starts[:count][order], starts[count:], side="right")
     found = last_above(ends[:count][order], after, starts[count:])
     return np.where(found >= 0, order[found], -1) if count else found
@@ -90,12 +90,33 @@ def _descend(tree: list[Ints], level: int, block: Ints, floors: Ints) -> Ints:
     return block
 
 
+def _longest_first(starts: Ints, ends: Ints) -> Ints:
+    """The order by start, of equal ones the longest first, then as given.
+
+    Files are nearly in order, which a stable sort of one key uses; only equal starts are sorted by two.
+    """
+    order = np.argsort(starts, kind="stable")
+    again = np.flatnonzero(starts[order][1:] == starts[order][:-1])
+    if len(again):
+        alike = np.unique(np.concatenate((again, again + 1)))
+        those = order[alike]
+        order[alike] = those[np.lexsort((-ends[those], starts[those]))]
+    return order
+
+
+def _dense(codes: Ints) -> Ints:
+    """The codes numbered anew without holes, in order."""
+    used = np.zeros(int(codes.max()) + 1, np.int64)
+    used[codes] = 1
+    return (np.cumsum(used) - 1)[codes]
+
+
 def _apart(thread: Ints, start_ns: Ints, end_ns: Ints) -> tuple[Ints, Ints]:
     """Starts and ends shifted so that the threads' times do not meet, order within a thread unchanged."""
     if not len(start_ns):
         return start_ns, end_ns
     first, span = int(start_ns.min()), int(end_ns.max()) - int(start_ns.min()) + 1
-    codes = np.unique(thread, return_inverse=True)[1]
+    codes = _dense(thread)
     if span * (int(codes.max()) + 1) < 1 << 62:
         return start_ns - first + codes * span, end_ns - first + codes * span
     ranks = np.unique(np.concatenate((start_ns, end_ns)), return_inverse=True)[1]  # times too far apart to shift

@@ -29,23 +29,23 @@ def ops(trace: Trace) -> pd.DataFrame:
     thread, start, end = events.thread[rows].astype(np.int64), events.start_ns[rows], events.end_ns[rows]
     nesting = nest(thread, start, _cut_at_marks(trace, thread, start, end))
     order = nesting.order
-    parent = np.where(nesting.parent >= 0, rows[nesting.parent], -1) if len(rows) else nesting.parent
-    table = pd.DataFrame(
+    parent = nesting.parent[order]
+    start, end = start[order], end[order]
+    return pd.DataFrame(
         {
-            "row": rows,
-            "name": names_of(trace, rows),
-            "thread": thread,
+            "row": rows[order],
+            "name": names_of(trace, rows[order]),
+            "thread": thread[order],
             "start_ns": start,
             "end_ns": end,
             "dur_ns": end - start,
-            "self_ns": nesting.self_ns,
-            "parent": parent,
-            "depth": nesting.depth,
+            "self_ns": nesting.self_ns[order],
+            "parent": np.where(parent >= 0, rows[parent], -1) if len(rows) else parent,
+            "depth": nesting.depth[order],
             "step": step_at(trace, start),
-            "is_op": is_op(trace)[rows],
+            "is_op": is_op(trace)[rows[order]],
         }
     )
-    return table.iloc[order].reset_index(drop=True)
 
 
 def _cut_at_marks(trace: Trace, thread: Ints, start: Ints, end: Ints) -> Ints:

@@ -9,10 +9,11 @@ import numpy as np
 
 from profiler_doctor.analyzer.kinds import Edit
 from profiler_doctor.analyzer.measures.idle import LOADER
+from profiler_doctor.analyzer.measures.links import is_gpu_work
 from profiler_doctor.analyzer.replay.edits import Removed, Shares, removed
 from profiler_doctor.analyzer.replay.score import Score
 from profiler_doctor.analyzer.replay.waits import CALL_NS
-from profiler_doctor.analyzer.trace import GPU_WORK, Bools, Ints, Trace
+from profiler_doctor.analyzer.trace import Bools, Ints, Trace
 
 GRAPH_GAP_NS = 1_000
 """Between two kernels of one graph (RULES.md, LCH001)."""
@@ -61,7 +62,8 @@ def edited(trace: Trace, score: Score, edit: Edit) -> Score:
     an op all of whose work is dropped; the Python before it stays. Work launched inside a dropped op is dropped.
     """
     works = score.works
-    host = _Host.of_rows(trace, {row: keep for row, keep in edit.keep.items() if not _on_gpu(trace, row)})
+    on_gpu = is_gpu_work(trace)
+    host = _Host.of_rows(trace, {row: keep for row, keep in edit.keep.items() if not on_gpu[row]})
     keep = np.array([edit.keep.get(row, 1.0) for row in works.row.tolist()])
     dropped = (keep == 0) | ((works.call >= 0) & np.append(_calls_in(score, host.gone), False)[works.call])
     host = host + _Host.of_rows(trace, dict.fromkeys(_wholly(works.op, dropped), 0.0))
@@ -74,10 +76,6 @@ def edited(trace: Trace, score: Score, edit: Edit) -> Score:
     gone = np.flatnonzero(_calls_in(score, host.gone))
     changed = replace(changed, freed=frozenset((*freed.tolist(), *gone.tolist())))
     return _as_one_graph(trace, changed) if edit.no_launch_gaps else changed
-
-
-def _on_gpu(trace: Trace, row: int) -> bool:
-    return trace.events.category_of(row) in GPU_WORK
 
 
 def _launches(score: Score, places: list[int]) -> _Host:
@@ -117,7 +115,10 @@ def _calls_in(score: Score, host: _Host) -> Bools:
 
 def _wholly(groups: Ints, chosen: Bools) -> list[int]:
     """Groups (0 and up) all of whose members are chosen."""
-    return [int(group) for group in np.setdiff1d(groups[chosen & (groups >= 0)], groups[~chosen])]
+    members = np.bincount(groups[groups >= 0])
+    those = np.bincount(groups[chosen & (groups >= 0)], minlength=len(members))
+    whole: list[int] = np.flatnonzero((those == members) & (those > 0)).tolist()
+    return whole
 
 
 def _as_one_graph(trace: Trace, score: Score) -> Score:

@@ -29,7 +29,8 @@ def play(score: Score) -> Played:
     replay").
     """
     calls, works, waits = score.calls, score.works, score.waits
-    turns = _turns(works.turn.tolist(), len(calls.row))
+    turns = np.searchsorted(works.turn, np.arange(len(calls.row) + 1)).tolist()
+    turns[-1] = len(works.row)
     call_end, ready = [0] * len(calls.row), [NEVER] * (len(calls.row) + 1)
     work_end, stream_end = [0] * len(works.row), [NEVER] * (int(works.stream.max()) + 1)
     columns = [column.tolist() for column in (works.stream, works.call, works.gap_ns, works.latency_ns)]
@@ -38,35 +39,27 @@ def play(score: Score) -> Played:
     for place in range(turns[0]):  # launched before the window: at its recorded time
         work_end[place] = stream_end[stream_of[place]] = int(works.start_ns[place]) + dur[place]
     after, think, own, can_wait = (c.tolist() for c in (calls.after, score.think_ns, score.own_ns, calls.waits))
+    awaited = {call: done for call, done in waits.works.items() if call not in score.freed}
     for call, follows in enumerate(after):
-        start = (call_end[follows] if follows >= 0 else 0) + think[call]
+        start = call_end[follows] + think[call] if follows >= 0 else think[call]
         end = start + own[call]
         ready[call] = start if can_wait[call] else end
         for place in range(turns[call], turns[call + 1]):
             stream = stream_of[place]
+            free = stream_end[stream]
             if dropped[place]:
-                work_end[place] = stream_end[stream]
+                work_end[place] = free
                 continue
-            begin = max(stream_end[stream] + gap[place], ready[call_of[place]] + latency[place])
-            if waits_for[place] >= 0:
-                begin = max(begin, work_end[waits_for[place]] + lag[place])
-            work_end[place] = begin + dur[place]
-            stream_end[stream] = max(stream_end[stream], work_end[place])
-        if call in waits.works and call not in score.freed:
-            for place in waits.works[call]:
-                end = max(end, work_end[place] + waits.residual_ns[call])
+            begin, launched, other = free + gap[place], ready[call_of[place]] + latency[place], waits_for[place]
+            if launched > begin:  # plain comparisons: this loop runs for every piece of work, and max() is slow
+                begin = launched
+            if other >= 0 and work_end[other] + lag[place] > begin:
+                begin = work_end[other] + lag[place]
+            done = work_end[place] = begin + dur[place]
+            if done > free:
+                stream_end[stream] = done
+        for place in awaited.get(call, ()):
+            end = max(end, work_end[place] + waits.residual_ns[call])
         call_end[call] = end
     calls_end, works_end = np.array(call_end, dtype=np.int64), np.array(work_end, dtype=np.int64)
     return Played(calls_end, works_end, int(max(calls_end.max(), works_end[works.call >= 0].max())))
-
-
-def _turns(turns: list[int], calls: int) -> list[int]:
-    """For each call the first place of the work that is played after it; the last entry is the number of works."""
-    first = [0] * (calls + 1)
-    place = 0
-    for call in range(calls):
-        while place < len(turns) and turns[place] < call:
-            place += 1
-        first[call] = place
-    first[calls] = len(turns)
-    return first
