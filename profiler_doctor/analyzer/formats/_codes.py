@@ -34,11 +34,36 @@ class Threads(dict[tuple[object, object], int]):
     def __init__(self) -> None:
         super().__init__()
         self.known: dict[tuple[int | str, int | str], int] = {}
+        self.of_process = Processes(self)
 
     def __missing__(self, pair: tuple[object, object]) -> int:
         key = (_thread_part(pair[0]), _thread_part(pair[1]))
         code = self[pair] = self.known.setdefault(key, len(self.known))
         return code
+
+
+class Process(dict[object, int]):
+    """tid as written → code of that thread of one process: an int is looked up several times faster than a pair."""
+
+    def __init__(self, threads: Threads, pid: object) -> None:
+        super().__init__()
+        self.threads, self.pid = threads, pid
+
+    def __missing__(self, tid: object) -> int:
+        code = self[tid] = self.threads[self.pid, tid]
+        return code
+
+
+class Processes(dict[object, Process]):
+    """pid as written → its threads."""
+
+    def __init__(self, threads: Threads) -> None:
+        super().__init__()
+        self.threads = threads
+
+    def __missing__(self, pid: object) -> Process:
+        process = self[pid] = Process(self.threads, pid)
+        return process
 
 
 def _thread_part(value: object) -> int | str:

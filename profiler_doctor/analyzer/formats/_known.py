@@ -9,11 +9,10 @@ from typing import Any
 import numpy as np
 
 from profiler_doctor.analyzer.formats._arguments import Array
-from profiler_doctor.analyzer.formats._codes import Threads
 from profiler_doctor.analyzer.formats._columns import Columns, Core
+from profiler_doctor.analyzer.formats._fields import add_whole
 from profiler_doctor.analyzer.formats._forms import Form, Forms
-from profiler_doctor.analyzer.formats._shapes import add_whole
-from profiler_doctor.analyzer.formats._times import ABSENT, exact_ns_of_all
+from profiler_doctor.analyzer.formats._times import ABSENT, ns_of_numbers
 from profiler_doctor.analyzer.trace import Ints
 
 
@@ -25,18 +24,6 @@ class Group:
     form: Form
     places: slice
     events: Sequence[Any]
-
-
-class OfProcess(dict[object, int]):
-    """tid → code of the thread in one process: an int is looked up several times faster than a pair."""
-
-    def __init__(self, threads: Threads, pid: object) -> None:
-        super().__init__()
-        self.threads, self.pid = threads, pid
-
-    def __missing__(self, tid: object) -> int:
-        code = self[tid] = self.threads[self.pid, tid]
-        return code
 
 
 def add_known(columns: Columns, forms: Forms, events: Sequence[Any]) -> None:
@@ -59,7 +46,7 @@ def add_known(columns: Columns, forms: Forms, events: Sequence[Any]) -> None:
 
 def _core(columns: Columns, groups: Sequence[Group], together: Sequence[Any], order: Ints) -> Core:
     count = len(together)
-    start, no_start = exact_ns_of_all([event.ts for event in together])
+    start, no_start = ns_of_numbers([event.ts for event in together])
     duration, no_duration = _durations(groups, count)
     phase, category, thread = np.empty(count, np.uint8), np.empty(count, np.int32), np.empty(count, np.int32)
     for group in groups:
@@ -86,29 +73,28 @@ def _back(values: Array, order: Ints) -> Array:
 
 
 def _durations(groups: Sequence[Group], count: int) -> tuple[Ints, Ints]:
-    found, wrong = np.full(count, ABSENT), [np.empty(0, np.int64)]
-    for group in groups:
-        if group.form.has("dur"):
-            found[group.places], unusable = exact_ns_of_all([event.dur for event in group.events])
-            wrong.append(unusable + group.places.start)
-    return found, np.concatenate(wrong)
+    timed = [group for group in groups if group.form.has("dur")]
+    written = [event.dur for group in timed for event in group.events]
+    every = [np.arange(group.places.start, group.places.stop) for group in timed]
+    places = np.concatenate(every) if every else np.empty(0, np.int64)
+    found = np.full(count, ABSENT)
+    found[places], wrong = ns_of_numbers(written)
+    return found, places[wrong]
 
 
 def _phases(columns: Columns, group: Group) -> Array | int:
     fixed = group.form.fixed("ph")
     if fixed is not None:
         return columns.phases[fixed]
-    return np.array([columns.phases[event.ph] for event in group.events], np.uint8)
+    return np.fromiter(map(columns.phases.__getitem__, [e.ph for e in group.events]), np.uint8, len(group.events))
 
 
 def _threads(columns: Columns, group: Group) -> Array | int:
-    pid, tid = group.form.fixed("pid"), group.form.fixed("tid")
+    pid, tid, of = group.form.fixed("pid"), group.form.fixed("tid"), columns.threads.of_process
     if pid is None:
-        pairs = [(event.pid, event.tid) for event in group.events]
-        return np.fromiter(map(columns.threads.__getitem__, pairs), np.int32, len(pairs))
+        return np.fromiter([of[event.pid][event.tid] for event in group.events], np.int32, len(group.events))
     if tid is None:
-        of_process = OfProcess(columns.threads, pid)
-        return np.fromiter(map(of_process.__getitem__, [e.tid for e in group.events]), np.int32, len(group.events))
+        return np.fromiter(map(of[pid].__getitem__, [e.tid for e in group.events]), np.int32, len(group.events))
     return columns.threads[pid, tid]
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from profiler_doctor.analyzer.formats._bytes import Inflated
 from profiler_doctor.analyzer.formats._scan import EVENT_KEYS
 
-CHUNK_BYTES = 1 << 21
+CHUNK_BYTES = 1 << 20
 """How much text is decoded at once; memory beside the columns is a few times this."""
 BOUNDARY = re.compile(rb'\}\s*(,)\s*\{\s*"(?:' + EVENT_KEYS.encode() + rb')"\s*:')
 

@@ -13,6 +13,7 @@ from decimal import Decimal, InvalidOperation
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from profiler_doctor.analyzer.trace import Ints
 
@@ -70,11 +71,27 @@ def exact_ns_of_all(microseconds: Sequence[Any]) -> tuple[Ints, Ints]:
         if any(type(value) is float and not abs(value) < EXACT_BELOW for value in microseconds):
             raise NeedsDecimals
         return _one_by_one(microseconds)
-    whole = np.floor(np.where(missing, 0, values))
-    nanoseconds = whole.astype(np.int64) * 1000 + np.rint((np.where(missing, 0, values) - whole) * 1000).astype(
-        np.int64
-    )
+    nanoseconds = _nanoseconds(np.where(missing, 0, values))
     return np.where(missing, ABSENT, nanoseconds), np.empty(0, np.int64)
+
+
+def ns_of_numbers(microseconds: Sequence[int | float]) -> tuple[Ints, Ints]:
+    """As `exact_ns_of_all`, for ints and floats alone: faster where none is too large for a double."""
+    try:
+        values = np.fromiter(microseconds, np.float64, len(microseconds))
+    except OverflowError:
+        return exact_ns_of_all(microseconds)
+    missing = values == ABSENT
+    values[missing] = 0
+    if not np.all(np.abs(values) < EXACT_BELOW):
+        return exact_ns_of_all(microseconds)
+    return np.where(missing, ABSENT, _nanoseconds(values)), np.empty(0, np.int64)
+
+
+def _nanoseconds(microseconds: npt.NDArray[np.float64]) -> Ints:
+    """Exact below EXACT_BELOW: the fraction of the whole microsecond is split off before it is rounded."""
+    whole = np.floor(microseconds)
+    return whole.astype(np.int64) * 1000 + np.rint((microseconds - whole) * 1000).astype(np.int64)
 
 
 def _one_by_one(microseconds: Sequence[Any]) -> tuple[Ints, Ints]:
