@@ -78,6 +78,31 @@ def test_what_recording_the_loaders_small_ops_cost_is_not_the_loaders(tmp_path: 
     assert ask(RULE, timed, step_share=0.04)[0].evidence["share"] == pytest.approx(30 / 485)
 
 
+def test_no_more_is_at_stake_than_the_share_that_is_told(tmp_path: Path) -> None:
+    # recorded, the fetch is 80 % of a step of 1 ms; without a profiler the step takes 600 µs
+    trace = steps_of_1_ms(tmp_path, [800_000] * 4, small_ops=47)
+    timed = observed(trace, step_ns=(600_000,) * 8, profiled_step_ns=(1_000_000,) * 4)
+
+    [outcome] = examine(timed, Found((RULE,))).outcomes
+
+    # 400 µs over 50 slices: 8 µs each, 47 of them inside the fetch
+    assert outcome.findings[0].evidence["share"] == pytest.approx((800 - 47 * 8) / 600)
+    assert outcome.findings[0].stake.share == pytest.approx((800 - 47 * 8) / 600, rel=0.01)
+
+
+def test_the_place_is_the_datasets_own_line(tmp_path: Path) -> None:
+    built = TraceBuilder()
+    for start in (0, 1_000_000, 2_000_000):
+        built.step(start // 1_000_000, start, 1_000_000).annotation(SINGLE, start, 500_000)
+        built.frame("/home/user/train.py(30): main", start + 1, 990_000)
+        built.frame("/home/user/data.py(12): __getitem__", start + 5_000, 400_000)
+        built.op("aten::roll", start + 10_000, 300_000)
+
+    [seen] = ask(RULE, built.trace(tmp_path))
+
+    assert (seen.where.file, seen.where.line, seen.where.op) == ("/home/user/data.py", 12, SINGLE)
+
+
 def test_a_program_without_steps_may_be_nothing_but_a_loader(tmp_path: Path) -> None:
     built = TraceBuilder()
     for start in (0, 1_000_000, 2_000_000):

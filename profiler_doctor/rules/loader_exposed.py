@@ -24,6 +24,7 @@ Source
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -31,10 +32,11 @@ import pandas as pd
 from profiler_doctor.analyzer.kinds import Edit, Has, Limits, Rule, Sighting, Threshold
 from profiler_doctor.analyzer.measures.idle import LOADER
 from profiler_doctor.analyzer.measures.ops import ops, outermost_named
-from profiler_doctor.analyzer.measures.share import intervals_of, profiler_ns_per_op, rows_in_window
+from profiler_doctor.analyzer.measures.share import intervals_of, profiler_ns_per_op, rows_in_window, share
 from profiler_doctor.analyzer.measures.source import where_of
 from profiler_doctor.analyzer.measures.totals import step_time
 from profiler_doctor.analyzer.measures.window import linked_idle, linked_time, linked_work, used_steps
+from profiler_doctor.analyzer.model import Where
 from profiler_doctor.analyzer.trace import Ints, Trace
 
 START_UP = 10
@@ -57,7 +59,7 @@ def find(trace: Trace, limits: Limits) -> Iterable[Sighting]:
     of = "of its time" if on_gpu else "of its wall time"
     yield Sighting(
         message=f"{waits} {part:.0%} {of} for the data loader, which fetches batches {how}.",
-        where=where_of(trace, int(usual[np.argmax(trace.events.dur_ns[usual])])),
+        where=_where(trace, int(usual[np.argmax(trace.events.dur_ns[usual])])),
         evidence={
             "share": part,
             "fetches": len(fetches),
@@ -66,7 +68,7 @@ def find(trace: Trace, limits: Limits) -> Iterable[Sighting]:
             "single_process": single,
         },
         intervals_ns=_exposed(trace) if on_gpu else intervals_of(trace, usual),
-        edit=Edit(keep=dict.fromkeys(usual.tolist(), 0.0)),
+        edit=Edit(keep=dict.fromkeys(usual.tolist(), 0.0 if on_gpu else _kept(trace, usual, part))),
         basis="every batch ready in time",
     )
 
@@ -95,6 +97,20 @@ def _share_of_step(trace: Trace, fetches: Ints) -> float:
     per_step = own.groupby(level=0).sum().reindex(marks.index, fill_value=0.0)
     whole = np.full(len(marks), step) if recorded else marks["dur_ns"].to_numpy()
     return float(np.median(per_step.to_numpy() / whole))
+
+
+def _kept(trace: Trace, fetches: Ints, part: float) -> float:
+    """The share of the recorded fetches that is the recording's own, so that no more than `part` is at stake."""
+    recorded = share(trace, fetches)
+    return max(1 - part / recorded, 0.0) if recorded else 0.0
+
+
+def _where(trace: Trace, fetch: int) -> Where:
+    """The fetch, with the line that its longest op was called from: the dataset's where that is the user's own."""
+    table = ops(trace)
+    inside = table[(table["parent"] == fetch) & table["is_op"]]
+    longest = int(inside["row"].to_numpy()[inside["dur_ns"].to_numpy().argmax()]) if len(inside) else -1
+    return replace(where_of(trace, longest), op=trace.events.name_of(fetch))
 
 
 def _ops_inside(trace: Trace, start_ns: int, end_ns: int) -> int:
