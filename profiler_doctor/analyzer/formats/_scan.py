@@ -20,6 +20,10 @@ LAST = re.compile(r'\}(?=\s*\]\s*(?:,\s*"|\}|$))')
 BETWEEN = re.compile(r"[\s,]*")
 LONGEST_EVENT = 1 << 24
 """Characters. What is longer and no valid event is not mended but left out."""
+NEAR = 1 << 14
+"""Characters that are looked at first: a failure costs Python's reader a walk through all it was given."""
+LONGEST_WORD = 16
+"""Characters of null, -Infinity, an escape: a word that was cut off is complained of at its start."""
 FLUSH = 1 << 14
 LONE_SURROGATE = re.compile(
     r"\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F][0-9a-fA-F]{2})"
@@ -77,12 +81,21 @@ class CarefulReader:
 
     def _take(self, text: str, place: int) -> int | None:
         """Read the event at `place`; where the next one begins, None where this one's end is not in `text`."""
-        try:
-            value, after = self.json.raw_decode(text, place)
-        except (ValueError, RecursionError):
-            return self._mend(text, place)
-        self._keep(value)
-        return after
+        reach = NEAR
+        while True:
+            piece, constants = text[place : place + reach], self.columns.trouble["constant"]
+            whole = place + reach >= len(text)
+            try:
+                value, used = self.json.raw_decode(piece)
+            except (ValueError, RecursionError) as error:
+                self.columns.trouble["constant"] = constants
+                if whole or not _may_be_cut(error, len(piece)):
+                    return self._mend(text, place)
+            else:
+                if whole or used < len(piece):
+                    self._keep(value)
+                    return place + used
+            reach *= 8
 
     def _mend(self, text: str, place: int) -> int | None:
         """Read a broken event; its end is the next boundary, or the list's end. None: it is not all there yet."""
@@ -113,3 +126,10 @@ class CarefulReader:
     def _done(self, scanned: Scanned) -> Scanned:
         self.flush()
         return scanned
+
+
+def _may_be_cut(error: ValueError | RecursionError, length: int) -> bool:
+    """Whether more text could have helped: the text ended within a string, or where the reader stood."""
+    if not isinstance(error, json.JSONDecodeError):
+        return False
+    return error.msg.startswith("Unterminated string") or error.pos > length - LONGEST_WORD
