@@ -348,6 +348,7 @@ REFUSED = [
     (b'{"traceEvents": [{"ph": "M", "name": "process_name", "args": {"name": "p"}}]}', "only the names"),
     (b'{"traceEvents": [{"ph": "X", "nam', "breaks off within its first event"),
     (b'{"traceEvents": [{"ph": "X", "name": "a", "ts": "soon", "dur": 1}]}', "none of them has a usable time"),
+    (b'{"traceEvents": [{"ph": "X", ,,}, {"ph": 3 3}]}', "damaged throughout: none of its 2 events"),
     (b"SQLite format 3\x00abc", "an SQLite database"),
     (b"PK\x03\x04abc", "a zip archive"),
     (b"<!doctype html>", "an HTML or XML page"),

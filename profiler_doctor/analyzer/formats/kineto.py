@@ -59,6 +59,8 @@ def _health(window: Window, columns: Columns, events: Events, ends: tuple[Read, 
 def _empty(path: Path, columns: Columns, read: Read) -> str:
     if columns.trouble["untimed"]:
         return f"{path} holds {columns.length} events, but none of them has a usable time."
+    if columns.trouble["dropped"] and not columns.length:
+        return f"{path} is damaged throughout: none of its {columns.trouble['dropped']} events can be read."
     if columns.length:
         return f"{path} holds no events, only the names of processes and threads: nothing ran while it was recorded."
     if read.lost:
