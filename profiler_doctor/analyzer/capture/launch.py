@@ -85,6 +85,7 @@ class Child:
         self._control = control
         self._own_session = own_session
         self._unread = b""
+        self._family: list[psutil.Process] = []
 
     def __enter__(self) -> Child:
         return self
@@ -122,16 +123,26 @@ class Child:
         """Its exit status if it has ended: as `subprocess` gives it, negative for a signal."""
         return self.process.poll()
 
-    def end(self, grace_s: float = GRACE_S) -> None:
-        """End it and all its descendants: SIGTERM, and SIGKILL for what is left after `grace_s`."""
-        tree = _tree(self.process.pid) if self.process.poll() is None else []
-        for process in tree:
+    def remember_family(self) -> None:
+        """Note its descendants while it is there to tell them by; we are about to end it, and them."""
+        if self.process.poll() is None:
+            self._family += _tree(self.process.pid)
+
+    def end_family(self, grace_s: float = GRACE_S) -> None:
+        """End those that were noted and are still there. A script that ends by itself leaves what it leaves."""
+        for process in self._family:
             with contextlib.suppress(psutil.Error):
                 process.terminate()
-        _, left = psutil.wait_procs(tree, timeout=grace_s)
+        _, left = psutil.wait_procs(self._family, timeout=grace_s)
         for process in left:
             with contextlib.suppress(psutil.Error):
                 process.kill()
+        self._family = []
+
+    def end(self, grace_s: float = GRACE_S) -> None:
+        """End it and all its descendants: SIGTERM, and SIGKILL for what is left after `grace_s`."""
+        self.remember_family()
+        self.end_family(grace_s)
         if self._own_session:  # whoever lost his parent still carries the session's number
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self.process.pid, signal.SIGKILL)
@@ -192,14 +203,17 @@ def watch(child: Child, overseer: Overseer) -> Ending:
             overseer.hear(message)
             if message["say"] == "ending":  # it is on its way out; let it close its files
                 leaving, end_ns = True, time.monotonic_ns() + int(LEAVING_S * 1e9)
+                child.remember_family()
         if not why and not leaving and (why := overseer.verdict(child)):
             end_ns = time.monotonic_ns() + int(2 * GRACE_S * 1e9)
+            child.remember_family()
             child.command("e")
         left_ns = end_ns - time.monotonic_ns()
         if end_ns and not leaving and 0 < left_ns < GRACE_S * 1e9:
             child.command("E")
         if end_ns and left_ns <= 0:
             child.end()
+    child.end_family()
     while said := child.messages():
         for message in said:
             overseer.hear(message)

@@ -15,7 +15,9 @@ from profiler_doctor.analyzer.capture.plan import SourceKind, StepSource
 PATIENCE_FOR_OPTIMIZER = 64
 """Module calls to wait for an optimizer that exists but has not stepped: gradient accumulation seldom goes beyond."""
 PATIENCE_FOR_SHAPES = 12
-"""Module calls without a period after which shapes are left out of the tokens: each batch may have its own."""
+"""Module calls after which shapes are left out of the tokens, where a third of the calls had a shape of its own."""
+PATIENCE_FOR_CYCLES = 128
+"""The same where shapes do come back: a long answer to a prompt is a long cycle."""
 EXPLICIT: tuple[SourceKind, ...] = ("user", "profiler", "range")
 """Marks that somebody set on purpose: believed at once, each starts a step."""
 
@@ -59,7 +61,8 @@ class Discovery:
     def _modules(self) -> StepSource | None:
         calls = self.tokens["module"]
         source = self._of("module", calls, 2)
-        if source is None and len(calls) >= PATIENCE_FOR_SHAPES:
+        varied = len(calls) >= PATIENCE_FOR_SHAPES and 3 * len(set(calls)) >= len(calls)
+        if source is None and (varied or len(calls) >= PATIENCE_FOR_CYCLES):
             source = self._of("module", calls, 1) or self._of("module", calls, 0)
         waited = len(calls) - self.calls_at_last_optimizer >= PATIENCE_FOR_OPTIMIZER
         if source is None or waited:

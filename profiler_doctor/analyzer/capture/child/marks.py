@@ -127,6 +127,8 @@ class Marks:
         learner = self._learning[thread]
         self._times[thread, kind].append(_now())
         found = learner.add(kind, token)
+        if kind == "optimizer" and self.source is not None and self.source.kind == "module":
+            self.source = self._follower = self._owner = None  # more than one call may go into one of its steps
         if self.source is None or (found is not None and found.kind != self.source.kind):
             self._consider(found, learner)
         elif self.source.kind == kind and self._owner == thread:

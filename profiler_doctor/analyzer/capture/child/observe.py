@@ -77,6 +77,7 @@ class Observe:
     def begin(self) -> None:
         """Right after the script's import of torch."""
         self.session.marks.roots.inspector = self.observed
+        self.session.marks.roots.asking = False
         if self.session.plan.window:
             self._record_window()
             self.phase = lambda _index: None
@@ -193,7 +194,7 @@ class Observe:
         return max(1, steps)
 
     def _begin_recording(self, index: int) -> Recorder:
-        recorder = Recorder(self.session.torch, self.arbiter)
+        recorder = Recorder(self.session, self.arbiter)
         recorder.start()
         recorder.step(index)
         return recorder
@@ -238,7 +239,7 @@ class Observe:
 
     def _record_window(self) -> None:
         load_ahead(self.session.torch)
-        self._recorder = Recorder(self.session.torch, self.arbiter)
+        self._recorder = Recorder(self.session, self.arbiter)
         self._recorder.start()
         self.session.say("recording")
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from profiler_doctor.analyzer.capture.child.arbitration import Arbiter
 from profiler_doctor.analyzer.capture.child.ranges import mirror
+from profiler_doctor.analyzer.capture.child.session import Session
 
 QUIET_KINETO = "6"
 """Above every level that kineto prints at: its start and stop notes would stand in the script's own output."""
@@ -26,8 +27,9 @@ def load_ahead(torch: Any) -> None:
 class Recorder:
     """One recording: start, `step` at every boundary, stop, export."""
 
-    def __init__(self, torch: Any, arbiter: Arbiter, *, stacks: bool = False) -> None:
-        self._torch = torch
+    def __init__(self, session: Session, arbiter: Arbiter, *, stacks: bool = False) -> None:
+        self._session = session
+        self._torch = session.torch
         self.arbiter = arbiter
         self._stacks = stacks
         self._profile: Any = None
@@ -48,6 +50,7 @@ class Recorder:
             with_stack=self._stacks,
             with_modules=self._stacks,
         )
+        self._session.profiled = True
         with self.arbiter.ours():
             self._profile.start()
         if ours:

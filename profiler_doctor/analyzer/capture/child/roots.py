@@ -90,6 +90,8 @@ class Roots:
         self.calls: dict[int, RootCall] = {}
         """By `id` of the module."""
         self.inspector: Inspector | None = None
+        self.asking = True
+        """Whether the conductor may want to put something in a root's place."""
         self.alive = True
         self._settled = False
         self._hooked: set[type] = set()
@@ -193,7 +195,7 @@ class Roots:
             with self._marks.guarded():
                 self._mark(call, args, kwargs)
                 chosen = call.settled
-                if chosen is None:
+                if chosen is None and self.asking:
                     root = Root(call.module(), args, kwargs, call.plain())
                     chosen = call.settled = self._marks.conductor.on_root_call(root)
             output = (chosen or call.plain())(*args, **kwargs)

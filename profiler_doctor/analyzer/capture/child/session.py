@@ -17,7 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from profiler_doctor.analyzer.capture.child import ranges, sources, tracebacks
+from profiler_doctor.analyzer.capture.child import forking, ranges, sources, tracebacks
 from profiler_doctor.analyzer.capture.child.marks import Conductor, Marks
 from profiler_doctor.analyzer.capture.plan import Plan, StepSource
 
@@ -49,8 +49,11 @@ class Session:
         self.marks: Marks
         self.over = False
         """The script has ended; what is left is ours."""
+        self.profiled = False
+        """We have used torch's profiler in this process."""
         self._last_sign_ns = 0
         self._ends = 0
+        self._guard = _Guard(self)
         self._undo: list[Callable[[], None]] = []
 
     def start(self) -> None:
@@ -134,7 +137,7 @@ class Session:
 
     def guarded(self) -> contextlib.AbstractContextManager[None]:
         """Swallow a fault of ours after telling it, and stop watching; `Ended` passes."""
-        return _Guard(self)
+        return self._guard
 
     def steps_so_far(self) -> tuple[StepSource | None, int]:
         """The source of the run's steps as far as it can be told at the end, and how many it made."""
@@ -150,6 +153,8 @@ class Session:
         global marks  # noqa: PLW0603  # the process has one session, and now it has none
         marks = None
         self.finishers.clear()
+        if self.profiled:
+            forking.exit_past_destructors()
         with contextlib.suppress(Exception):
             self.stop_watching()
         for descriptor in (self.plan.report_fd, self.plan.control_fd, *self.plan.pipes.values()):

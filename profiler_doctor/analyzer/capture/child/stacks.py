@@ -21,7 +21,7 @@ class Stacks:
         spare = plan.known_steps - plan.steps - 1 if plan.known_steps else COLD_STEPS
         self._first = max(0, min(COLD_STEPS, spare))
         self._given_up = False
-        self._recorder = Recorder(session.torch, Arbiter(self._give_up), stacks=True)
+        self._recorder = Recorder(session, Arbiter(self._give_up), stacks=True)
         self._recorder.arbiter.install(session.torch)
         self._recorder.arbiter.follow_ranges(session.torch)
 
@@ -45,6 +45,7 @@ class Stacks:
 
     def begin(self) -> None:
         """Right after the script's import of torch."""
+        self.session.marks.roots.asking = False
         if self.session.plan.window:
             load_ahead(self.session.torch)
             self._recorder.start()

@@ -33,7 +33,7 @@ class StepTimes:
         self.wall_ns.append(wall_ns)
         self.cpu_ns.append(cpu_ns)
         if len(self.wall_ns) > MOST:
-            self.wall_ns, self.cpu_ns = self.wall_ns[::2], self.cpu_ns[::2]
+            self.wall_ns, self.cpu_ns = self.wall_ns[1::2], self.cpu_ns[1::2]
             self._stride *= 2
 
     def __len__(self) -> int:
