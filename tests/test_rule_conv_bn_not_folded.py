@@ -45,7 +45,8 @@ def test_fixed_batch_norms_are_found_and_all_of_their_time_is_at_stake(tmp_path:
     [seen] = ask(RULE, trace)
     [outcome] = examine(trace, Found((RULE,))).outcomes
 
-    assert seen.message.startswith("1 batch norms per step")
+    assert "1 times per step" in seen.message
+    assert seen.evidence["pairs_per_step"] == 1
     assert seen.where.op == "aten::batch_norm"
     assert len(seen.intervals_ns) == 2
     assert outcome.findings[0].stake.share == pytest.approx(0.2)

@@ -51,7 +51,7 @@ def test_written_out_attention_is_found_and_what_is_between_the_products_is_at_s
     [seen] = ask(RULE, trace)
     [outcome] = examine(trace, Found((RULE,))).outcomes
 
-    assert seen.message.startswith("1 attentions per step")
+    assert seen.message.startswith("Attention is written out 1 times per step, with its scores (2×4×32×32)")
     assert seen.evidence["scores"] == SCORES
     assert seen.evidence["ops_between"] == ["aten::div", "aten::softmax"]
     assert seen.intervals_ns == ((1_010_000, 1_500_000), (2_010_000, 2_500_000))

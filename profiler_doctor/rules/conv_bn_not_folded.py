@@ -49,10 +49,14 @@ def find(trace: Trace, _: Limits) -> Iterable[Sighting]:
     assert span is not None
     longest = int(norms[np.argmax(events.dur_ns[norms])])
     yield Sighting(
-        message=f"{len(norms) // span.per} batch norms per {span.unit} run apart from the convolutions before them, "
-        f"though their statistics are fixed: {share(trace, norms):.1%} of {whole(trace)}.",
+        message="Batch norms with fixed statistics run apart from the convolution before them, "
+        f"{len(norms) / span.per:.3g} times per {span.unit}: {share(trace, norms):.1%} of {whole(trace)}.",
         where=where_of(trace, longest),
-        evidence={"pairs": len(norms) // span.per, "share": share(trace, norms), "input": _input(trace, longest)},
+        evidence={
+            "pairs_per_step": len(norms) / span.per,
+            "share": share(trace, norms),
+            "input": _input(trace, longest),
+        },
         intervals_ns=intervals_of(trace, norms),
         edit=Edit(keep=dict.fromkeys(norms.tolist(), 0.0)),
         basis="the batch norms gone, the convolutions unchanged",

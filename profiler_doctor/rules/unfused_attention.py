@@ -43,8 +43,8 @@ def find(trace: Trace, limits: Limits) -> Iterable[Sighting]:
     between = [row for found in plain for row in found.between]
     most = max(plain, key=lambda found: int(trace.events.dur_ns[list(found.between)].sum()))
     yield Sighting(
-        message=f"{len(plain) / span.per:.3g} attentions per {span.unit} store their scores ({_shape(most)}) between "
-        f"separate ops; scaling, masking and softmax take {share(trace, between):.1%} of {whole(trace)}.",
+        message=f"Attention is written out {len(plain) / span.per:.3g} times per {span.unit}, with its scores "
+        f"({_shape(most)}) in memory; what is done to them takes {share(trace, between):.1%} of {whole(trace)}.",
         where=where_of(trace, most.softmax),
         evidence={
             "attentions": len(plain),
