@@ -100,10 +100,6 @@ def _folds(trace: Trace, norm: int, output: tuple[int | None, int | None]) -> bo
     return fits and all(operand.dims for operand in statistics)
 
 
-def _input(trace: Trace, norm: int) -> list[int]:
-    return list(operands(trace, norm)[0].dims)
-
-
 RULE = Rule(
     code="FUS005",
     name="conv-bn-not-folded",
