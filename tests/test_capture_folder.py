@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from datetime import datetime
 from pathlib import Path
 
@@ -44,3 +45,11 @@ def test_a_failed_run_leaves_no_folder_and_one_with_a_trace_only_whole_files(tmp
             raise KeyboardInterrupt
     assert not empty.exists()
     assert [file.name for file in filled.iterdir()] == ["trace.json.gz"]
+
+
+def test_a_new_run_sweeps_up_after_one_that_was_killed_but_not_after_one_that_is_alive(tmp_path: Path) -> None:
+    earlier = folder.make("a.py", tmp_path, NOON)
+    (earlier / f"observe.{2**22 + 1}.part.json").write_text("half")  # beyond the largest number of a process
+    (earlier / f"observe.{os.getpid()}.part.json").write_text("half")
+    folder.make("b.py", tmp_path, NOON)
+    assert [file.name for file in earlier.iterdir()] == [f"observe.{os.getpid()}.part.json"]

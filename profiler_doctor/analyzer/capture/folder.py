@@ -23,6 +23,7 @@ def make(name: str, where: Path, now: datetime) -> Path:
     """A new folder `.profiler-doctor/<time>-<name>/` in `where`, for the run of the script `name` at `now`."""
     home = where / HOME
     home.mkdir(exist_ok=True)
+    _sweep_after_the_dead(home)
     if not (home / ".gitignore").exists():
         write_whole(home / ".gitignore", IGNORED.encode())
     stem = re.sub(r"[^\w.-]+", "_", name.removesuffix(".py")) or "script"
@@ -52,6 +53,14 @@ def sweep(folder: Path) -> None:
     """Remove what was not finished."""
     for pattern in ("*.part*", ".*.tmp"):
         for part in folder.glob(pattern):
+            part.unlink(missing_ok=True)
+
+
+def _sweep_after_the_dead(home: Path) -> None:
+    """Remove what processes that were killed have left half-written; their number stands in the file's name."""
+    for part in home.glob("*/*.part*"):
+        writer = re.search(r"\.(\d+)\.part", part.name)
+        if writer is not None and not Path(f"/proc/{writer[1]}").exists() and Path("/proc/self").exists():
             part.unlink(missing_ok=True)
 
 

@@ -14,6 +14,7 @@ WINDOW_S = 2.0
 
 GRACE_S = 3.0
 """How long the script may take to reach the step at which it ends itself."""
+ASK_AGAIN_S = 1.0
 TIMING_S = 5.0
 """How long un-profiled steps are timed after the recording at least, however late that came."""
 
@@ -35,8 +36,8 @@ class Hearing:
     """When the run may be ended once it has recorded what it was for."""
     end_s: float
     """When it is ended in any case."""
-    window_at_s: float | None = None
-    """When to record without steps if none were found; None: never."""
+    window_after_s: float | None = None
+    """How long after the import of torch to record without steps, where none were found; None: never."""
     silence_s: float | None = None
     """`--timeout`: longest time without a sign of progress."""
     torch: str = ""
@@ -51,8 +52,8 @@ class Hearing:
     faults: list[str] = field(default_factory=list)
     """What went wrong on our side in there."""
     _heard_s: float = field(default_factory=time.monotonic)
-    _recording_since_s: float | None = None
-    _asked: bool = False
+    _recording: bool = False
+    _ask_at_s: float = 0.0
 
     def hear(self, message: Message) -> None:
         """Take in one message."""
@@ -71,27 +72,29 @@ class Hearing:
         return "budget" if now_s > over_s else ""
 
     def _tend_window(self, child: Child, now_s: float) -> None:
-        if self._recording_since_s is not None:
-            if now_s - self._recording_since_s > WINDOW_S:
-                self._recording_since_s = None
-                child.command("s")
-        elif self.window_at_s is not None and now_s > self.window_at_s and self.torch and not self._asked:
-            self._asked = True
-            if self.source is None:
-                child.command("w")
+        """Ask for a window where no steps were found, and for its end; again and again, for the child may be busy."""
+        if self.window_after_s is None or self.window is not None or now_s < self._ask_at_s:
+            return
+        if self._recording:
+            child.command("s")
+            self._recording = self.source is None  # with steps, it is dropped at the first of them
+        elif self.source is None and self.torch:
+            child.command("w")
+        self._ask_at_s = now_s + ASK_AGAIN_S
 
     def _on_torch(self, message: Message) -> None:
         self.torch = str(message["version"])
+        self._ask_at_s = time.monotonic() + (self.window_after_s or 0.0)
 
     def _on_source(self, message: Message) -> None:
         self.source = source_from(message["source"])
-        self._recording_since_s = None
 
     def _on_step(self, message: Message) -> None:
         self.steps = max(self.steps, int(message["index"]) + 1)
 
     def _on_recording(self, _message: Message) -> None:
-        self._recording_since_s = time.monotonic()
+        self._recording = True
+        self._ask_at_s = time.monotonic() + WINDOW_S
 
     def _on_window(self, message: Message) -> None:
         self.enough_s = max(self.enough_s, time.monotonic() + TIMING_S)

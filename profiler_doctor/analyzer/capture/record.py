@@ -15,7 +15,7 @@ import msgspec
 from profiler_doctor.analyzer.capture import failing, folder, launch, packing
 from profiler_doctor.analyzer.capture.budget import Budget
 from profiler_doctor.analyzer.capture.environment import environment, with_facts
-from profiler_doctor.analyzer.capture.hearing import Hearing
+from profiler_doctor.analyzer.capture.hearing import WINDOW_S, Hearing
 from profiler_doctor.analyzer.capture.launch import Ending, Target, Wiring
 from profiler_doctor.analyzer.capture.plan import Plan, StepSource
 from profiler_doctor.analyzer.facts import Facts
@@ -148,7 +148,7 @@ class _Recording:
         hearing = Hearing(
             enough_s=now_s + allowance_s,
             end_s=budget.end_s,
-            window_at_s=now_s + allowance_s / 2,
+            window_after_s=allowance_s / 2,
             silence_s=self.options.timeout_s,
         )
         ending = self._run("watching the script", plan, hearing, Wiring(output_to_stderr=self.options.output_to_stderr))
@@ -202,6 +202,7 @@ class _Recording:
         share_s = max(USUAL_S, budget.allowance_s("stacks", now_s), budget.left_s(now_s) / 4)
         end_s = min(now_s + share_s, budget.end_s)
         hearing = Hearing(enough_s=end_s, end_s=end_s, silence_s=self.options.timeout_s)
+        hearing.window_after_s = WINDOW_S if plan.window else None
         self._run(phase, plan, hearing, Wiring(log=self.place / f"{plan.label}.log"))
         return hearing
 

@@ -24,11 +24,17 @@ END = "e"
 END_NOW = "E"
 """Leave it from within the handler, where it has not reached another line since `END`: it sleeps, say."""
 
+IN_BETWEEN = ("<frozen importlib._bootstrap>", "torch/_dynamo/convert_frame.py")
+"""Code on whose work nothing else may intrude: half a module is imported, half a graph compiled."""
+
 Leave = Callable[[], None]
 
 
 def listen(descriptor: int, orders: Mapping[str, Callable[[], None]], leave: Leave) -> None:
-    """Have each letter that arrives do its order; `leave` raises what leaves the script."""
+    """Have each letter that arrives do its order; `leave` raises what leaves the script.
+
+    An order that comes at a bad moment is dropped; our process repeats it until it hears that it was carried out.
+    """
     free = signal.getsignal(signal.SIGURG) in (signal.SIG_DFL, signal.SIG_IGN, None)
     if descriptor < 0 or threading.current_thread() is not threading.main_thread() or not free:
         return
@@ -45,10 +51,18 @@ def listen(descriptor: int, orders: Mapping[str, Callable[[], None]], leave: Lea
                 _leave_at_next_line(frame, leave)
             elif letter == END_NOW:
                 leave()
-            else:
+            elif not _in_between(frame):
                 orders.get(letter, lambda: None)()
 
     signal.signal(signal.SIGURG, obey)
+
+
+def _in_between(frame: FrameType | None) -> bool:
+    while frame is not None:
+        if frame.f_code.co_filename.endswith(IN_BETWEEN):
+            return True
+        frame = frame.f_back
+    return False
 
 
 def _leave_at_next_line(frame: FrameType | None, leave: Leave) -> None:

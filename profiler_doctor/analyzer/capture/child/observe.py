@@ -18,6 +18,7 @@ from profiler_doctor.analyzer.capture.child.ourranges import OurRanges
 from profiler_doctor.analyzer.capture.child.recorder import Recorder, load_ahead
 from profiler_doctor.analyzer.capture.child.session import Session
 from profiler_doctor.analyzer.capture.child.steptimes import StepTimes, Stopwatch
+from profiler_doctor.analyzer.capture.child.window import Window
 from profiler_doctor.analyzer.kinds import Root
 
 MAX_WARM_UP = 10
@@ -50,6 +51,8 @@ class Observe:
         """Takes the time of the step under way."""
         self._stopwatch = Stopwatch()
         self._recorder: Recorder | None = None
+        self._window = Window(session, self.arbiter)
+        """For want of steps."""
         self._pilot: Recorder | None = None
         self._wanted = session.plan.steps
         self._first_ns = 0
@@ -79,31 +82,37 @@ class Observe:
         self.session.marks.roots.inspector = self.observed
         self.session.marks.roots.asking = False
         if self.session.plan.window:
-            self._record_window()
+            self._window.begin()
             self.phase = lambda _index: None
 
     def finish(self) -> None:
         """The script has ended: keep what was recorded of whole steps, and tell what was seen."""
+        self._keep_window()
         self._stop_early("the script ended")
         source, steps = self.session.steps_so_far()
         self.account.step_source = source.words if source is not None else ""
         early = self._note_early_steps()
         if not len(self.account.unprofiled):
-            self.account.unprofiled = early
+            self.account.unprofiled = early.and_then(self._current) if self.phase == self._warm_up else early
         self._write_facts()
         self.session.say("done", source=None if source is None else vars(source), steps=steps)
 
     def record_window(self) -> None:
         """Our process asks: no step was found so far; record a piece of time instead."""
-        if self.session.marks.index < 0 and not self._written and self.arbiter.free():
-            self._record_window()
+        if self.session.marks.index < 0 and not self._written:
+            self._window.begin()
 
     def stop_window(self) -> None:
         """Our process asks: that is enough of it."""
-        if self.session.marks.index < 0 or self.session.plan.window:
-            self._stop_early("")
-            if not self.session.plan.visible:
-                self.session.end("done")
+        self._keep_window()
+        if not self.session.plan.visible:
+            self.session.end("done")
+
+    def _keep_window(self) -> None:
+        """Write the window, unless steps have been found in the meantime."""
+        window = self._window.end()
+        if window is not None and (self.session.marks.index < 0 or self.session.plan.window):
+            self._export(window)
 
     def _warm_up(self, index: int) -> None:
         plan, warm = self.session.plan, self._current
@@ -121,9 +130,7 @@ class Observe:
         """Import what the profiler needs while no step is under way, and take over what was seen before."""
         self._first_ns = time.monotonic_ns()
         self._nvtx.phase("warm-up")
-        if self._recorder is not None:  # a window, for want of steps: now there are some
-            self._recorder.stop(at_boundary=False)
-            self._recorder = None
+        self._window.end()  # not kept: now there are steps
         self._written = False
         if not self.arbiter.theirs:  # theirs has loaded it, and would record how we do
             load_ahead(self.session.torch)
@@ -152,7 +159,7 @@ class Observe:
         self.phase = self._record if self.session.plan.quick or self._wanted == 1 else self._weigh_pilot
 
     def _wait(self) -> None:
-        self._waited += 1
+        self._waited += not self._window.open  # a window on another thread is soon over
         self._current = self.account.unprofiled
         self.phase = self._start if self._waited < PATIENCE else self._time
 
@@ -237,39 +244,30 @@ class Observe:
         if self._timed & (self._timed - 1) == 0:  # ever more seldom: it takes time from the script
             self._write_facts()
 
-    def _record_window(self) -> None:
-        load_ahead(self.session.torch)
-        self._recorder = Recorder(self.session, self.arbiter)
-        self._recorder.start()
-        self.session.say("recording")
-
     def _enough(self) -> bool:
         """Whether nothing is lost by ending the script; until then it may use more than this phase's share."""
         return self._timed >= TIMED_AFTER
 
     def _stop_early(self, why: str) -> None:
-        """Keep the whole steps of a recording that is cut off; a window without steps is kept as it is."""
+        """Keep the whole steps of a recording that is cut off."""
         recorder = self._recorder
         if recorder is None or not (recorder.running or recorder is self._pilot):
             return
         recorder.stop(at_boundary=False)
         self._recorder = None
-        kept = recorder if recorder.step_names or self.session.marks.index < 0 else self._pilot
+        kept = recorder if recorder.step_names else self._pilot
         if kept is None:
             return
         if kept is not self._pilot:
             self.account.profiled = self._current.last(len(kept.step_names))
-        if why and kept.step_names:
+        if len(kept.step_names) < self._wanted:
             self.account.cut.append(f"{len(kept.step_names)} instead of {self._wanted} steps were recorded: {why}.")
         self._export(kept)
 
     def _step_aside(self) -> None:
         """The script starts a profiler of its own."""
-        if self._recorder is None or not self._recorder.running:
-            return
-        if self.session.marks.index < 0:  # a window without steps, too short to be worth keeping
-            self._recorder.stop(at_boundary=False)
-            self._recorder = None
+        self._window.end()  # not kept: too short
+        if self._recorder is None or not self._recorder.here:
             return
         self._stop_early("the script started a profiler of its own")
         self.phase = self._settle if self._written else self._start

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 from pathlib import Path
+from threading import get_ident
 from typing import Any
 
 from profiler_doctor.analyzer.capture.child.arbitration import Arbiter
@@ -36,6 +37,7 @@ class Recorder:
         self._range: Any = None
         self._name = ""
         self.running = False
+        self._thread = 0
         self.step_names: list[str] = []
         """Ranges that were closed by the next step's start."""
 
@@ -57,6 +59,12 @@ class Recorder:
             os.unsetenv("KINETO_LOG_LEVEL")
         mirror.open, mirror.close = self._open, self._close
         self.running = self.arbiter.recording = True
+        self._thread = get_ident()
+
+    @property
+    def here(self) -> bool:
+        """Whether it runs on this thread: torch lets no other one end it."""
+        return self.running and self._thread == get_ident()
 
     def step(self, index: int) -> None:
         """Step `index` begins, and the one before it ends."""

@@ -59,7 +59,7 @@ class Stacks:
 
     def stop_window(self) -> None:
         """Our process asks: enough of it."""
-        if self._recorder.running:
+        if self._recorder.here:
             self._recorder.stop(at_boundary=False)
             self._write()
 

@@ -48,6 +48,10 @@ class StepTimes:
         first = max(0, len(self.wall_ns) - max(0, count))
         return StepTimes(self.wall_ns[first:], self.cpu_ns[first:])
 
+    def and_then(self, later: StepTimes) -> StepTimes:
+        """These steps and the later ones."""
+        return StepTimes(self.wall_ns + later.wall_ns, self.cpu_ns + later.cpu_ns)
+
 
 class Stopwatch:
     """Runs from the end of one boundary to the beginning of the next."""
