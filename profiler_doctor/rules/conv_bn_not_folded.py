@@ -55,7 +55,7 @@ def find(trace: Trace, _: Limits) -> Iterable[Sighting]:
         evidence={
             "pairs_per_step": len(norms) / span.per,
             "share": share(trace, norms),
-            "input": _input(trace, longest),
+            "input": list(operands(trace, longest)[0].dims),
         },
         intervals_ns=intervals_of(trace, norms),
         edit=Edit(keep=dict.fromkeys(norms.tolist(), 0.0)),
