@@ -16,6 +16,8 @@ import jsonschema
 import psutil
 import pytest
 
+from profiler_doctor.analyzer.capture import launch
+from profiler_doctor.analyzer.capture.plan import Plan
 from tests.conftest import ROOT
 
 SCRIPT = """
@@ -148,3 +150,19 @@ def test_kill_dash_nine_leaves_no_child_either(script: Path) -> None:
 
     assert children
     assert [pid for pid in children if psutil.pid_exists(pid) and _alive(pid)] == []
+
+
+def test_a_signal_that_leaves_the_lock_of_subprocess_taken_does_not_hang_the_end(tmp_path: Path) -> None:
+    (tmp_path / "sleeper.py").write_text("import time\ntime.sleep(600)\n", encoding="utf-8")
+    child = launch.start(
+        launch.Target(script=str(tmp_path / "sleeper.py")),
+        Plan(mode="observe", folder=str(tmp_path)),
+        launch.Wiring(log=tmp_path / "log.txt"),
+    )
+    child.process._waitpid_lock.acquire()  # what an exception inside of poll() leaves behind
+
+    started = time.monotonic()
+    child.end(grace_s=0.5)
+
+    assert not psutil.pid_exists(child.process.pid)
+    assert time.monotonic() - started < 60

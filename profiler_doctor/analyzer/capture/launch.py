@@ -30,6 +30,8 @@ GRACE_S = 3.0
 """From SIGTERM to SIGKILL: time for a script to close its files."""
 LEAVING_S = 15.0
 """For a script that leaves when asked to: its `finally` blocks may save a checkpoint."""
+REAP_S = 1.0
+"""A process that was killed is gone by then."""
 LISTEN_S = 0.2
 """Longest wait for a message: how late a deadline may be noticed."""
 
@@ -146,7 +148,15 @@ class Child:
         if self._own_session:  # whoever lost his parent still carries the session's number
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self.process.pid, signal.SIGKILL)
-        self.process.wait()
+        self._reap()
+
+    def _reap(self) -> None:
+        try:
+            self.process.wait(REAP_S)
+        except subprocess.TimeoutExpired:
+            # a signal that interrupted `poll` can leave its lock taken for good, and `wait` would wait for that lock
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(self.process.pid, 0)
 
 
 class Overseer(Protocol):
