@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
-.PHONY: demo test check bench docs clean
+.PHONY: demo test check bench fuzz docs clean
 
 # Run the main job on a sample: ends with a verdict and the report's path.
 demo: $(READY)
@@ -21,8 +21,14 @@ check: $(READY)
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+# Speed and memory of reading and analysis. `make bench FULL=1` also measures large traces and other tools (half an
+# hour), and writes docs/performance.md.
 bench: $(READY)
-	$(BIN)/python benchmarks/analyze.py
+	$(BIN)/python -m benchmarks $(if $(FULL),--full)
+
+# Damaged traces, 10,000 of them; the tests read 500.
+fuzz: $(READY)
+	$(BIN)/python -m tests.fuzz_reading --mutations 10000
 
 # The pages that are made from the code: the rule catalogue and the document's schema.
 docs: $(READY)

@@ -15,7 +15,7 @@ READ_BYTES = 1 << 18
 LEAST_BYTES = 1 << 9
 MOST_BYTES = 1 << 20
 """Inflated bytes that are handed out at once, however well they were packed."""
-BOMB_BYTES, BOMB_RATIO = 1 << 26, 200
+BOMB_BYTES, BOMB_RATIO = 1 << 25, 200
 """Real traces pack 10 to 60 times; what is large and packs better than this is made to fill memory."""
 
 

@@ -1,0 +1,1 @@
+"""What is measured, one file each: its imports first, then `run(path)`, which is timed."""
