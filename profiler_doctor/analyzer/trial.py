@@ -135,6 +135,7 @@ class Trying:
     def _take_turns(self) -> None:
         """Three sets, or more where they disagree; fewer where the answers differ or nothing can be hoped for."""
         for number in itertools.count():
+            self._tell(number, 0, max(statistics.LOOKS))
             label = f"{self.cure.name.replace(' + ', '+')}-{number + 1}"
             with PairSet(self.request.program, label, self.cure.fixes, compare=number == 0) as pairs:
                 pairs.begin(self.end_ns, self._block_steps)

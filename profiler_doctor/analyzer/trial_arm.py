@@ -151,25 +151,33 @@ class Arm:
         finally:
             os.close(turns)
 
+    def arrive(self, by_ns: int) -> None:
+        """Wait until it stands at its first step: what comes before that may go on beside the other side."""
+        self._heard("arrived", by_ns)
+
     def ready(self, by_ns: int) -> None:
-        """Wait until it has warmed up, been treated, and been compared."""
+        """Let it warm up, be treated and be compared, alone: two programs of several threads stall each other."""
+        self._tell({"do": "warm up"})
         self.steps = int(str(self._heard("ready", by_ns)["steps"]))
 
-    def run(self, steps: int, by_ns: int) -> Block:
-        """Let it make `steps` steps, and wait for them.
+    def run(self, steps: int, settle: int, by_ns: int) -> Block:
+        """Let it make `settle` steps, then `steps` that are timed, and wait for them.
 
         Raises:
             Over: the script ended before they were made.
             Broken: it failed.
             NoTime: `time.monotonic_ns()` went past `by_ns`.
         """
-        with contextlib.suppress(BrokenPipeError):  # it has ended, which `_heard` finds out
-            os.write(self._orders, (json.dumps({"do": "run", "steps": steps}) + "\n").encode())
+        self._tell({"steps": steps, "settle": settle})
         said = dict(self._heard("block", by_ns))
-        self.steps += steps
+        self.steps += settle + steps
         said["step_ns"] = tuple(said["step_ns"])
         said.pop("say")
         return Block(**said)
+
+    def _tell(self, order: Mapping[str, object]) -> None:
+        with contextlib.suppress(BrokenPipeError):  # it has ended, which `_heard` finds out
+            os.write(self._orders, (json.dumps(order) + "\n").encode())
 
     def close(self) -> None:
         """End the process and all that it started."""

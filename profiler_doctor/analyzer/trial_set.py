@@ -21,6 +21,10 @@ BLOCK_NS = 50_000_000
 """A block is at least this much work of the faster side: well above what a scheduler hands out at a time."""
 LONGEST_BLOCK_NS = 250_000_000
 """... but the slower side need not work longer for it: where the sides differ that much, noise does not matter."""
+SETTLE_NS = 15_000_000
+"""Work after a wait before time is taken: the first step then takes 3–4 ms longer, and the next ones show it too
+(measured: blocks that followed the other side's were 5–20 % longer than those that followed the same side's). Steps as
+long as a block are not made twice for it: there it is a few percent, and the same on both sides."""
 WARM_TURNS = 6
 WARM_UP_S = 6.0
 STEADY = 0.1
@@ -52,8 +56,11 @@ class PairSet:
         self.treated = Arm(program, f"{label}-treated", fixes, compare)
         self.steps = 1
         """Steps in a block."""
+        self.settle = 0
+        """Steps before a block that are not timed."""
         self.known_steps = program.known_steps
         self._compare = compare
+        self._treated_last: bool | None = None
         self._random = random.Random(label)  # noqa: S311  # an order, not a secret; seeded by the set's own name
         self._open = ExitStack()
 
@@ -73,22 +80,18 @@ class PairSet:
 
     def pair(self, by_ns: int) -> Pair:
         """The next pair of clean blocks. Where the script ends early, both sides are started again."""
-        found: list[Pair] = []
-
-        def turn() -> None:
-            found.append(self._turn(by_ns))
-
-        while not found or not (found[-1].baseline.clean and found[-1].treated.clean):
-            if time.monotonic_ns() > by_ns:
-                raise NoTime
+        while time.monotonic_ns() < by_ns:
             try:
-                turn()
+                pair = self._turn(by_ns)
             except Over as over:
                 self._learn(over)
-                self._starting(by_ns, turn)
-        return found[-1]
+                self._starting(by_ns, lambda: self._turn(by_ns))  # the first turn after a start is not kept
+                continue
+            if pair.baseline.clean and pair.treated.clean:
+                return pair
+        raise NoTime
 
-    def _starting(self, by_ns: int, then: Callable[[], None]) -> None:
+    def _starting(self, by_ns: int, then: Callable[[], object]) -> None:
         """Start both sides and do something with them; once more where the script turns out to be short."""
         for _ in range(FRUITLESS_RUNS):
             try:
@@ -103,6 +106,8 @@ class PairSet:
         pace = Pace.of(self.known_steps, self._compare and not self.treated.treated)
         for arm in (self.baseline, self.treated):
             arm.start(self.known_steps, pace)
+        self._of_treated(lambda: self.treated.arrive(by_ns), lambda: self.baseline.arrive(by_ns))
+        _of_baseline(lambda: self.baseline.arrive(by_ns))
         self._of_treated(lambda: self.treated.ready(by_ns), lambda: self.baseline.ready(by_ns))
         _of_baseline(lambda: self.baseline.ready(by_ns))
 
@@ -110,42 +115,61 @@ class PairSet:
         self.known_steps = over.steps
         if over.steps < Pace.of(over.steps, compare=True).ready_after + 2:
             raise BaselineBroken(f"the script makes only {over.steps} steps, too few to take turns") from over
-        self.steps = min(self.steps, self._most_steps())
+        self._size(self.steps, self.settle)
 
-    def _most_steps(self) -> int:
-        """Steps of a block at most, for a script to give several before it ends."""
-        if not self.known_steps:
-            return 1_000_000
-        usable = self.known_steps - Pace.of(self.known_steps, compare=False).ready_after - 1
-        return max(1, usable // BLOCKS_PER_RUN)
+    def _size(self, steps: int, settle: int) -> None:
+        """Give blocks this size, or the largest that leaves a short script several of them before it ends."""
+        if self.known_steps:
+            usable = self.known_steps - Pace.of(self.known_steps, compare=False).ready_after - 1
+            most = max(1, usable // BLOCKS_PER_RUN)
+            settle = min(settle, most // 4)
+            steps = max(1, min(steps, most - settle))
+        self.steps, self.settle = steps, settle
 
     def _warm_up(self, by_ns: int, block_steps: int | None) -> None:
         end_ns = time.monotonic_ns() + WARM_UP_S * 1e9
-        self.steps = min(block_steps or self.steps, self._most_steps())
+        self._size(block_steps or self.steps, self.settle)
         before: tuple[float, float] | None = None
         for _ in range(WARM_TURNS):
-            pair = self._turn(by_ns)
-            now = pair.baseline.wall_ns / self.steps, pair.treated.wall_ns / self.steps
-            wanted = block_steps or block_size(*now)
-            fits = 0.7 <= min(wanted, self._most_steps()) / self.steps <= 1.5
-            if (before and fits and _alike(before, now)) or time.monotonic_ns() > end_ns:
+            made, pair = self.steps, self._turn(by_ns)
+            now = pair.baseline.wall_ns / made, pair.treated.wall_ns / made
+            self._size(block_steps or block_size(*now), settling(*now))
+            fits = 0.7 <= self.steps / made <= 1.5
+            if fits and block_steps is None:
+                self.steps = made  # it need not follow every flutter
+            steady = before is not None and fits and _alike(before, now)
+            if steady or time.monotonic_ns() > end_ns or self._steps_are_dear():
                 return
             before = now
-            if not fits:
-                self.steps = min(wanted, self._most_steps())
+
+    def _steps_are_dear(self) -> bool:
+        """Whether a short script has spent a third of its steps on warming up."""
+        return 0 < self.known_steps < 3 * (self.baseline.steps + self.steps + self.settle)
 
     def _turn(self, by_ns: int) -> Pair:
         def of_baseline() -> Block:
-            return self.baseline.run(self.steps, by_ns)
+            return self.baseline.run(self.steps, self.settle, by_ns)
 
         def of_treated() -> Block:
-            return self.treated.run(self.steps, by_ns)
+            return self.treated.run(self.steps, self.settle, by_ns)
 
-        if self._random.random() < 0.5:
+        treated_first = self._random.random() < 0.5
+        self._chill(treated_first, by_ns)
+        if treated_first:
             treated = self._of_treated(of_treated, of_baseline)
             return Pair(_of_baseline(of_baseline), treated, treated_first=True)
         baseline = _of_baseline(of_baseline)
         return Pair(baseline, of_treated(), treated_first=False)
+
+    def _chill(self, treated_next: bool, by_ns: int) -> None:
+        """Have the other side make a few steps where the next one made the last block: every block follows a wait."""
+        repeated, self._treated_last = treated_next is self._treated_last, not treated_next
+        if not repeated or not self.settle:
+            return
+        if treated_next:
+            _of_baseline(lambda: self.baseline.run(self.settle, 0, by_ns))
+        else:
+            self.treated.run(self.settle, 0, by_ns)
 
     @staticmethod
     def _of_treated(then: Callable[[], T], alike: Callable[[], object]) -> T:
@@ -170,6 +194,12 @@ def block_size(one_ns: float, other_ns: float) -> int:
     fast, slow = sorted((max(one_ns, 1.0), max(other_ns, 1.0)))
     most = max(math.ceil(BLOCK_NS / slow), math.floor(LONGEST_BLOCK_NS / slow), 1)
     return max(1, min(math.ceil(BLOCK_NS / fast), most))
+
+
+def settling(one_ns: float, other_ns: float) -> int:
+    """Steps to make after a wait before time is taken, from the step times of both sides."""
+    fast = max(min(one_ns, other_ns), 1.0)
+    return math.ceil(SETTLE_NS / fast) if fast < BLOCK_NS else 0
 
 
 def _alike(before: tuple[float, float], now: tuple[float, float]) -> bool:

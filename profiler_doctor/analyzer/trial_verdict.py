@@ -140,6 +140,8 @@ def _decided(cure: Cure, evidence: Evidence, answers: Answers, changes: tuple[Ch
         return "rejected", _differing(answers)
     if any(pair.treated.stale for pair in evidence.pairs):
         return "rejected", "the weights change while the script runs, and its copy of them would go stale"
+    if evidence.cut and not evidence.treated and not changes:
+        return "inconclusive", f"{evidence.cut}; a larger --budget gives it more"
     if answers.equal is None and not cure.whole_process:
         return "inconclusive", f"the answers could not be compared: {answers.reasons[0]}"
     if not changes:

@@ -1,7 +1,8 @@
 """Take turns with the other side of a trial: make some steps when told, say how long they took, and wait.
 
-Both sides warm up freely, the treated one is treated on the way, and both say `ready` at the same step. From then on
-only the one that was given a turn runs. The wait is inside a step boundary, so it belongs to no step.
+Both sides start at once and wait at their first step; then one after the other warms up, the treated one is treated on
+the way, and both say `ready` at the same step. From then on too only the one that was given a turn runs. The wait is
+inside a step boundary, so it belongs to no step.
 """
 
 from __future__ import annotations
@@ -52,6 +53,7 @@ class Turns:
         self._orders = os.fdopen(session.plan.pipes[TURN_PIPE], "rb", closefd=False)
         self._boundaries = 0
         self._wanted = 0
+        self._settle = 0
         self._starts_ns: list[int] = []
         self._begun_cpu_ns = 0
         self._calls_before = 0
@@ -79,7 +81,15 @@ class Turns:
         """Go on, or tell about the turn that is over and wait for the next."""
         cpu_ns = time.process_time_ns()
         self._boundaries += 1
+        if self._boundaries == 1:
+            self._session.say("arrived")
+            self._order()
         if self._boundaries <= self._ready_after:
+            return
+        if self._settle:
+            self._settle -= 1
+            if not self._settle:
+                self._begin_block()
             return
         self._starts_ns.append(now_ns)
         if not self._wanted:
@@ -116,14 +126,21 @@ class Turns:
         )
 
     def _wait(self) -> None:
-        """Until the next turn; the time it begins replaces the time this boundary began."""
+        """Until the next turn. The first steps after a wait find cold caches, so some are made before time is taken."""
+        order = self._order()
+        self._wanted, self._settle = int(order["steps"]), int(order["settle"])
+        if not self._settle:
+            self._begin_block()
+
+    def _order(self) -> dict[str, Any]:
         line = self._orders.readline()
         if not line:  # our process is gone
             os._exit(0)
         order: dict[str, Any] = json.loads(line)
-        if order["do"] == "end":
-            self._session.end("done")
-        self._wanted = int(order["steps"])
+        return order
+
+    def _begin_block(self) -> None:
+        """Steps are timed from here on; what this boundary took belongs to none."""
         self._calls_before = self._treatment.calls
         self._roots_before = len(self._treatment.roots)
         self._watched_before = self._treatment.watching
