@@ -41,6 +41,21 @@ def test_a_module_that_keeps_a_graph_nobody_uses_is_found(tmp_path: Path) -> Non
     assert len(seen.intervals_ns) == 3
 
 
+def test_the_place_is_the_outermost_op_that_makes_the_first_node(tmp_path: Path) -> None:
+    built = TraceBuilder()
+    for step in range(3):
+        at, number = step * 1_000_000, {"Sequence number": 10 * step}
+        built.step(step, at, 1_000_000)
+        built.op("aten::conv2d", at, 100_000, **number).op("aten::convolution", at + 10_000, 80_000, **number)
+        for place in range(1, 5):
+            args = {"Sequence number": 10 * step + place}
+            built.op("aten::batch_norm", at + place * 150_000, 100_000, **args)
+
+    [seen] = ask(RULE, built.trace(tmp_path))
+
+    assert seen.where.op == "aten::conv2d"
+
+
 @pytest.mark.parametrize(
     "facts",
     [

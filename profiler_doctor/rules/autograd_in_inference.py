@@ -91,8 +91,10 @@ def _nodes_per_step(trace: Trace) -> tuple[Ints, int]:
     table = table[(table["number"] >= 0) & (table["step"] >= 0) & table["is_op"]]
     made = table.groupby("step")["number"].nunique() - 1
     judged = made.reindex(used_steps(trace).index, fill_value=0).clip(lower=0).to_numpy().astype(np.int64)
-    grown = table[table["number"].diff() > 0]
-    return judged, int(grown["row"].iloc[0]) if len(grown) else -1
+    numbers = table["number"].to_numpy()
+    making = np.flatnonzero(numbers[1:] > numbers[:-1])  # the op before a number goes up has made the node
+    first = np.flatnonzero(numbers == numbers[making[0]]) if len(making) else making
+    return judged, int(table["row"].iloc[int(first[0])]) if len(first) else -1
 
 
 RULE = Rule(
