@@ -18,6 +18,8 @@ BOUNDARY = re.compile(r'\}\s*,\s*(?=\{\s*"(?:' + EVENT_KEYS + r')"\s*:)')
 LAST = re.compile(r'\}(?=\s*\]\s*(?:,\s*"|\}|$))')
 """Where the last event of the list may end."""
 BETWEEN = re.compile(r"[\s,]*")
+WORD = re.compile(r'[^\s,\]{\["]+')
+"""What is no event and no text, to where one may begin."""
 LONGEST_EVENT = 1 << 24
 """Characters. What is longer and no valid event is not mended but left out."""
 NEAR = 1 << 14
@@ -81,6 +83,9 @@ class CarefulReader:
 
     def _take(self, text: str, place: int) -> int | None:
         """Read the event at `place`; where the next one begins, None where this one's end is not in `text`."""
+        if text[place] not in '{["':
+            self.columns.trouble["dropped"] += 1
+            return WORD.match(text, place).end()  # type: ignore[union-attr]  # the character at `place` is one of it
         reach = NEAR
         while True:
             piece, constants = text[place : place + reach], self.columns.trouble["constant"]
