@@ -144,14 +144,17 @@ COMPILED = """
         def forward(self, x):
             return self.layer(x).relu()
 
+    def print_nothing(*call):
+        return None
+
     x = torch.ones(1, 2)
-    net, hooked = Net().eval(), Net().eval()
-    hooked.register_forward_hook(lambda *call: None)
+    net, hooked, late = Net().eval(), Net().eval(), Net().eval()
+    hooked.register_forward_hook(print_nothing)
     wrapped = torch.compile(Net().eval(), backend="eager", fullgraph=True)
     in_place = Net().eval()
     in_place.compile(backend="eager", fullgraph=True)
     for _ in range(25):
-        for module in (net, hooked, wrapped, in_place):
+        for module in (net, hooked, late, wrapped, in_place):
             module(x)
     net.compile(backend="eager", fullgraph=True)
     for function in (net, lambda x: hooked(x)):
@@ -160,8 +163,8 @@ COMPILED = """
     other = copy.deepcopy(hooked)
     torch.nn.init.zeros_(other.layer.weight)
     print("copied", torch.equal(other(x), other.layer.bias.relu()[None]))
-    print("scripted", torch.jit.script(other)(x).shape, torch.jit.trace(other, x)(x).shape)
-    print("exported", torch.export.export(other, (x,)).module()(x).shape)
+    print("scripted", torch.jit.script(late)(x).shape, torch.jit.trace(late, x)(x).shape)
+    print("exported", torch.export.export(late, (x,)).module()(x).shape)
     import torch._dynamo.utils as utils
     print(dict(utils.counters["stats"]), dict(utils.counters["graph_break"]), torch.nn.Module._compiled_call_impl)
 """

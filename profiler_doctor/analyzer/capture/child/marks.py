@@ -15,6 +15,7 @@ from typing import Any, Protocol
 
 from profiler_doctor.analyzer.capture.child.discovery import Discovery, settled
 from profiler_doctor.analyzer.capture.child.following import Follower
+from profiler_doctor.analyzer.capture.child.replacing import keep_from_compilers
 from profiler_doctor.analyzer.capture.child.roots import Roots
 from profiler_doctor.analyzer.capture.plan import Plan, SourceKind, StepSource
 from profiler_doctor.analyzer.kinds import Root
@@ -74,6 +75,7 @@ class Marks:
         self._busy = False
         self._believed_at = 0
         self.optimizer_exists = False
+        keep_from_compilers(Marks.seen, inside=True)
         self.alive = True
         self.optimizer_steps = 0
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from typing import Any
 
@@ -12,6 +13,7 @@ def replaced(owner: Any, name: str, by: Callable[[Callable[..., Any]], Callable[
     """Put `by(original)` in the place of an attribute; returns what puts the original back, if it still stands."""
     original = vars(owner)[name]
     stand_in = by(original)
+    keep_from_compilers(stand_in, inside=False)
     setattr(owner, name, stand_in)
 
     def undo() -> None:
@@ -19,3 +21,13 @@ def replaced(owner: Any, name: str, by: Callable[[Callable[..., Any]], Callable[
             setattr(owner, name, original)
 
     return undo
+
+
+def keep_from_compilers(function: Callable[..., Any], *, inside: bool) -> None:
+    """Dynamo leaves the frame alone, and `inside` it everything that it calls. Older torch has no such switch."""
+    with contextlib.suppress(ImportError, AttributeError):
+        from torch._C._dynamo import eval_frame
+
+        action = eval_frame._FrameAction
+        strategy = eval_frame._FrameExecStrategy(action.SKIP, action.SKIP if inside else action.DEFAULT)
+        eval_frame.set_code_exec_strategy(function.__code__, strategy)

@@ -7,14 +7,13 @@ looks for a module's replaced call, `_compiled_call_impl`, on the class: copying
 
 from __future__ import annotations
 
-import contextlib
 import threading
 import weakref
 from collections.abc import Callable, Mapping
 from functools import wraps
 from typing import TYPE_CHECKING, Any, Protocol
 
-from profiler_doctor.analyzer.capture.child.replacing import replaced
+from profiler_doctor.analyzer.capture.child.replacing import keep_from_compilers, replaced
 from profiler_doctor.analyzer.kinds import Root
 
 if TYPE_CHECKING:
@@ -70,6 +69,8 @@ class CompiledCall:
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """The module's call, as torch makes it."""
+        if self._roots.is_compiling():
+            return self.call.plain()(*args, **kwargs)
         return self._roots.seen(self.call.module(), args, kwargs)
 
     def __deepcopy__(self, memo: object) -> None:
@@ -105,8 +106,10 @@ class Roots:
                 return module._call_impl(*args, **kwargs)
             return roots.seen(module, args, kwargs)
 
-        for function in (watched_call, Roots.seen, Roots._outermost):
-            _not_to_be_compiled(function)
+        for leads_to_the_call in (watched_call, CompiledCall.__call__, Roots.seen):
+            keep_from_compilers(leads_to_the_call, inside=False)
+        for ours_alone in (Roots._watched, Roots._unwatched, Roots._before, Roots._after):
+            keep_from_compilers(ours_alone, inside=True)
         self._watched_call = watched_call
         self._module_class._compiled_call_impl = watched_call
         self._stop_compile = replaced(self._module_class, "compile", self._compiling)
@@ -136,15 +139,41 @@ class Roots:
 
     def seen(self, module: Any, args: Any, kwargs: Mapping[str, Any]) -> Any:
         """A module is called that may be an outermost one. A fault of ours in here is told, and the call made."""
-        call = None
+        call = self._watched(module)
+        if call is None:
+            return self._unwatched(module)(*args, **kwargs)
+        try:
+            chosen = self._before(call, args, kwargs)
+            output = chosen(*args, **kwargs)
+            self._after(call, output)
+            return output
+        finally:
+            _inside.root = False
+
+    def _watched(self, module: Any) -> RootCall | None:
         if self.alive and self._marks.listens_here() and not getattr(_inside, "root", False):
             with self._marks.guarded():
-                call = self._known(module)
-        if call is None:
-            compiled = vars(module).get(CALL_PLACE)
-            plain = compiled.call.plain() if isinstance(compiled, CompiledCall) else module._call_impl
-            return plain(*args, **kwargs)
-        return self._outermost(call, args, kwargs)
+                return self._known(module)
+        return None
+
+    def _unwatched(self, module: Any) -> Callable[..., Any]:
+        compiled = vars(module).get(CALL_PLACE)
+        return compiled.call.plain() if isinstance(compiled, CompiledCall) else module._call_impl
+
+    def _before(self, call: RootCall, args: Any, kwargs: Mapping[str, Any]) -> Callable[..., Any]:
+        """Mark; what is to be called."""
+        _inside.root = True
+        with self._marks.guarded():
+            self._mark(call, args, kwargs)
+            if call.settled is None and self.asking:
+                root = Root(call.module(), args, kwargs, call.plain())
+                call.settled = self._marks.conductor.on_root_call(root)
+        return call.settled or call.plain()
+
+    def _after(self, call: RootCall, output: Any) -> None:
+        if self.inspector is not None:
+            with self._marks.guarded():
+                self.inspector.after_call(call.serial, tensors_in(self._tensor, output))
 
     def _compiling(self, compile_in_place: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(compile_in_place)
@@ -187,25 +216,6 @@ class Roots:
         same = sum(known.partition("#")[0] == name for known in self._marks.names.values())
         return f"{name}#{same + 1}" if same else name
 
-    def _outermost(self, call: RootCall, args: Any, kwargs: Mapping[str, Any]) -> Any:
-        """Mark, then make one outermost call."""
-        _inside.root = True
-        try:
-            inspector, chosen = self.inspector, None
-            with self._marks.guarded():
-                self._mark(call, args, kwargs)
-                chosen = call.settled
-                if chosen is None and self.asking:
-                    root = Root(call.module(), args, kwargs, call.plain())
-                    chosen = call.settled = self._marks.conductor.on_root_call(root)
-            output = (chosen or call.plain())(*args, **kwargs)
-            if inspector is not None:
-                with self._marks.guarded():
-                    inspector.after_call(call.serial, tensors_in(self._tensor, output))
-            return output
-        finally:
-            _inside.root = False
-
     def _mark(self, call: RootCall, args: Any, kwargs: Mapping[str, Any]) -> None:
         if self.inspector is None and self._marks.detail == 0:
             self._marks.seen("module", call.serial)
@@ -216,16 +226,6 @@ class Roots:
         self._marks.seen("module", f"{call.serial}|{mode}|{signature}")
         if self.inspector is not None:
             self.inspector.before_call(call.serial, module, (signature, tensors))
-
-
-def _not_to_be_compiled(function: Callable[..., Any]) -> None:
-    """Dynamo, at work on a call inside this frame, leaves the frame itself alone. Older torch has no such switch."""
-    with contextlib.suppress(ImportError, AttributeError):
-        from torch._C._dynamo import eval_frame
-
-        action = eval_frame._FrameAction
-        skip = eval_frame._FrameExecStrategy(action.SKIP, action.DEFAULT)
-        eval_frame.set_code_exec_strategy(function.__code__, skip)
 
 
 def signature_of(tensors: list[Any]) -> str:

@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import Any
 
 from profiler_doctor.analyzer.capture.child.marks import Marks
-from profiler_doctor.analyzer.capture.child.replacing import Undo, replaced
+from profiler_doctor.analyzer.capture.child.replacing import Undo, keep_from_compilers, replaced
 
 
 def listen(torch: Any, marks: Marks) -> tuple[Undo, ...]:
@@ -51,6 +51,7 @@ def _optimizer_steps(is_compiling: Callable[[], bool], marks: Marks) -> Undo:
         marks.optimizer_steps += 1
         marks.seen("optimizer", serial)
 
+    keep_from_compilers(after_step, inside=True)
     handle = import_module("torch.optim.optimizer").register_optimizer_step_post_hook(after_step)
     return handle.remove  # type: ignore[no-any-return]
 
