@@ -82,7 +82,7 @@ def test_a_fix_of_the_whole_process_may_be_verified_where_no_module_is_called() 
 def test_a_loss_and_no_gain_are_rejected_with_the_interval() -> None:
     slower, same = _verdict([_pairs(0.8)] * 3), _verdict([_pairs(1.001)] * 3)
     assert slower.verdict == same.verdict == "rejected"
-    assert slower.reason.startswith("slower: 0.80 times as fast by CPU time (0.80 to ")
+    assert slower.reason.startswith("slower: 0.80 times as fast by CPU time (0.78 to 0.82)")
     assert same.reason.startswith("no gain: 1.00 times as fast by CPU time (")
 
 

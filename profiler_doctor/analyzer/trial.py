@@ -22,6 +22,8 @@ from profiler_doctor.analyzer.trial_verdict import Cure, Evidence, ratios_of, un
 
 LEAST_TRIAL_S = 10.0
 """Three starts of a program that imports torch, and a few blocks: below that a trial need not begin."""
+PLANNED_SETS = statistics.SETS + 1
+"""A gain that is not large needs one set more than the least."""
 COMPILER_SHARE = 3.0
 """A compiler gets three times the share of the budget that another fix gets."""
 
@@ -171,8 +173,8 @@ class Trying:
             self.sets.append(tuple(now))
 
     def _affordable(self, pair_ns: float, starting_ns: int) -> int:
-        """Pairs a set may have for three sets to fit into the time given; more time is taken for the first look."""
-        now_ns, sets, least, most = time.monotonic_ns(), statistics.SETS, min(statistics.LOOKS), max(statistics.LOOKS)
+        """Pairs a set may have for the sets to fit into the time given; more time is taken for the first look."""
+        now_ns, sets, least, most = time.monotonic_ns(), PLANNED_SETS, min(statistics.LOOKS), max(statistics.LOOKS)
         others_ns = (sets - 1) * starting_ns
         needed_ns = now_ns + others_ns + int(sets * least * pair_ns)
         self.end_ns = min(max(self.end_ns, needed_ns), self.request.deadline_ns)
