@@ -20,7 +20,7 @@ Bools = npt.NDArray[np.bool_]
 R = TypeVar("R")
 
 DENSE = 8
-"""Whoever asks for more than one row in so many is answered from an array of all rows, which is faster than a search."""
+"""Whoever asks for more than one row in so many is answered from an array of all rows: faster than a search."""
 NO_DURATION = -1
 """The `dur_ns` of an event that has none (instants, flows, metadata)."""
 GPU_WORK = ("kernel", "gpu_memcpy", "gpu_memset")
@@ -31,9 +31,12 @@ HOST_CALLS = ("cuda_runtime", "cuda_driver", "xpu_runtime", "xpu_driver", "mtia_
 
 @dataclass(frozen=True, eq=False)
 class Column:
-    """One argument of the events that have it. `rows` ascend; `values` are numbers, or codes into `table` (text)."""
+    """One argument of the events that have it. `rows` ascend; `values` are numbers, or codes into `table` (text).
 
-    rows: Ints
+    Whole numbers and rows are of 32 or 64 bits: ask `at`, which always gives 64.
+    """
+
+    rows: npt.NDArray[np.signedinteger[Any]]
     values: npt.NDArray[Any]
     table: tuple[str, ...] | None = None
 
@@ -47,14 +50,14 @@ class Column:
             return dense
         found = np.full(wanted.shape, default, dtype=np.int64)
         if len(self.rows):
-            place = np.minimum(np.searchsorted(self.rows, wanted), len(self.rows) - 1)
+            place = np.minimum(np.searchsorted(self.rows, wanted.astype(self.rows.dtype)), len(self.rows) - 1)
             hit = self.rows[place] == wanted
             found[hit] = self.values[place[hit]]
         return found
 
     def text_at(self, row: int) -> str | None:
         """The text at one row, None where the event lacks it. JSON values other than strings stay JSON text."""
-        place = int(np.searchsorted(self.rows, row))
+        place = int(np.searchsorted(self.rows, self.rows.dtype.type(row)))
         if place == len(self.rows) or self.rows[place] != row:
             return None
         value = self.values[place]

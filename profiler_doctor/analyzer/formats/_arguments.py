@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from profiler_doctor.analyzer.formats._growing import Growing
 from profiler_doctor.analyzer.formats._terms import NUMBERS
 
 Array = npt.NDArray[Any]
@@ -64,14 +65,32 @@ class Piece:
     values: Array
     texts: bool = False
 
+    @property
+    def kind(self) -> str:
+        """ "t" for texts, else numpy's letter for whole numbers or fractions."""
+        return "t" if self.texts else self.values.dtype.kind
+
+
+def joined(pieces: Sequence[Piece]) -> Piece:
+    """Several pieces of one kind as one; their rows ascend again."""
+    if len(pieces) == 1:
+        return pieces[0]
+    rows = np.concatenate([piece.rows for piece in pieces])
+    values = np.concatenate([piece.values for piece in pieces])
+    if np.any(rows[1:] < rows[:-1]):
+        order = np.argsort(rows, kind="stable")
+        rows, values = rows[order], values[order]
+    return Piece(rows, values, pieces[0].texts)
+
 
 @dataclass
 class Argument:
-    """The pieces of one argument so far. `Texts` are shared by all its pieces."""
+    """One argument so far: the pieces of the latest events, and all before them by kind. `Texts` are shared by all."""
 
     name: str
     texts: Texts = field(default_factory=Texts)
     pieces: list[Piece] = field(default_factory=list)
+    gathered: dict[str, tuple[Growing, Growing]] = field(default_factory=dict)
     json_texts: JsonTexts = field(init=False)
 
     def __post_init__(self) -> None:
@@ -94,12 +113,24 @@ class Argument:
             else:
                 self.pieces.append(Piece(np.array(where, np.int32), np.array(found, NUMPY[kind])))
 
+    def gather(self) -> None:
+        """Put the latest pieces behind those before them. Later ones must be of later events."""
+        for kind in {piece.kind for piece in self.pieces}:
+            whole = joined([piece for piece in self.pieces if piece.kind == kind])
+            if kind not in self.gathered:
+                self.gathered[kind] = Growing(whole.rows.dtype), Growing(whole.values.dtype)
+            for growing, values in zip(self.gathered[kind], (whole.rows, whole.values), strict=True):
+                growing.append(values)
+        self.pieces = []
+
     def settle(self) -> int:
-        """Make all pieces numbers or all texts. Returns how many values were left out because they are no numbers.
+        """Make all that was gathered numbers or all texts. Returns how many values were left out, being no numbers.
 
         What the measures rely on as a number (`NUMBERS`) becomes one even where the file has it as text; any other
         argument does where every text in it is a number.
         """
+        self.pieces = [Piece(rows.values, values.values, kind == "t") for kind, (rows, values) in self.gathered.items()]
+        self.gathered = {}
         numbers = [piece for piece in self.pieces if not piece.texts]
         texts = [piece for piece in self.pieces if piece.texts]
         if texts and (numbers or self.name in NUMBERS):

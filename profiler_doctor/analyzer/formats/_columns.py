@@ -10,13 +10,17 @@ from typing import Any
 
 import numpy as np
 
-from profiler_doctor.analyzer.formats._arguments import Argument, Array, Piece, Texts
+from profiler_doctor.analyzer.formats._arguments import Argument, Array, Texts, joined
 from profiler_doctor.analyzer.formats._codes import Categories, Phases, Threads
+from profiler_doctor.analyzer.formats._growing import Growing
 from profiler_doctor.analyzer.formats._terms import ARGUMENTS, LEGACY_PROCESSES
 from profiler_doctor.analyzer.formats._times import ABSENT, exact_ns_of_all
 from profiler_doctor.analyzer.trace import NO_DURATION, Column, Events, Ints
 
-CORE = {"phase": np.uint8, "category": np.int32, "name": np.int32, "thread": np.int32, "start_ns": np.int64}
+CORE = {"phase": np.uint8, "category": np.int32, "name": np.int32, "thread": np.int32, "start_ns": np.int64,
+        "dur_ns": np.int64}  # fmt: skip
+GATHER_EVERY = 8
+"""Runs of events after which the pieces of their arguments are put behind those of earlier runs."""
 WITHOUT_CATEGORY = "[memory]"
 """PyTorch 1.9 to 1.11 wrote no category for it."""
 
@@ -44,11 +48,12 @@ class Columns:
     category_texts: Texts = field(default_factory=Texts)
     phases: Phases = field(default_factory=Phases)
     threads: Threads = field(default_factory=Threads)
-    core: dict[str, list[Array]] = field(default_factory=lambda: {name: [] for name in (*CORE, "dur_ns")})
+    core: dict[str, Growing] = field(default_factory=lambda: {name: Growing(kind) for name, kind in CORE.items()})
     arguments: dict[str, Argument] = field(default_factory=dict)
     written_arguments: set[str] = field(default_factory=set)
     trouble: Counter[str] = field(default_factory=Counter)
     length: int = 0
+    runs: int = 0
     categories: Categories = field(init=False)
 
     def __post_init__(self) -> None:
@@ -85,7 +90,11 @@ class Columns:
         )
 
     def append(self, core: Core) -> None:
-        """Append events that are columns already."""
+        """Append events that are columns already; the arguments of all earlier ones must have been handed in."""
+        self.runs += 1
+        if self.runs % GATHER_EVERY == 0:
+            for argument in self.arguments.values():
+                argument.gather()
         self.core["phase"].append(self._timed(core.phase, core.start_ns, core.no_duration))
         self.core["category"].append(core.category)
         self.core["name"].append(core.name)
@@ -135,7 +144,7 @@ class Columns:
 
     def events(self) -> Events:
         """The finished columns; the growing ones are used up."""
-        core = {name: self._whole(name) for name in self.core}
+        core = {name: growing.values.astype(CORE[name], copy=False) for name, growing in self.core.items()}
         names, categories = self.names.table, list(self.category_texts.table)
         _fill_categories(core, names, categories, tuple(self.threads.known))
         arguments = self._finished_arguments()
@@ -147,40 +156,21 @@ class Columns:
             arguments=arguments,
         )
 
-    def _whole(self, name: str) -> Any:
-        pieces, self.core[name] = self.core[name], []
-        return np.concatenate(pieces) if pieces else np.empty(0, CORE.get(name, np.int64))
-
     def _finished_arguments(self) -> dict[str, Column]:
-        shared: dict[tuple[int, ...], tuple[Ints, Ints | None]] = {}
         finished: dict[str, Column] = {}
-        kept: list[Array] = []
         for name, argument in self.arguments.items():
+            argument.gather()
             self.trouble["argument"] += argument.settle()
-            finished[name] = _column(argument, shared)
-            kept.extend(piece.rows for piece in argument.pieces)  # the key of `shared` is their identity
-            argument.pieces = []
+            finished[name] = _column(argument)
         return finished
 
 
-def _column(argument: Argument, shared: dict[tuple[int, ...], tuple[Ints, Ints | None]]) -> Column:
-    """One array of rows and one of values; columns that stand at the same events share their rows."""
-    pieces = argument.pieces
-    key = tuple(id(piece.rows) for piece in pieces)
-    if key not in shared:
-        shared[key] = _joined_rows(pieces)
-    rows, order = shared[key]
-    texts = bool(pieces) and pieces[0].texts
-    values = np.concatenate([piece.values for piece in pieces]) if pieces else np.empty(0, np.int64)
-    return Column(rows, values if order is None else values[order], argument.texts.table if texts else None)
-
-
-def _joined_rows(pieces: Sequence[Piece]) -> tuple[Ints, Ints | None]:
-    rows = np.concatenate([piece.rows for piece in pieces]).astype(np.int64) if pieces else np.empty(0, np.int64)
-    if not np.any(rows[1:] < rows[:-1]):
-        return rows, None
-    order = np.argsort(rows, kind="stable")
-    return rows[order], order
+def _column(argument: Argument) -> Column:
+    """One array of rows and one of values."""
+    if not argument.pieces:
+        return Column(np.empty(0, np.int32), np.empty(0, np.int64), None)
+    whole = joined(argument.pieces)
+    return Column(whole.rows, whole.values, argument.texts.table if whole.texts else None)
 
 
 def _fill_categories(
