@@ -131,6 +131,7 @@ def _from_launches(trace: Trace, launches: Ints, gpu_end_ns: int) -> Window:
 def _from_ops(trace: Trace, ops: Ints) -> Window | None:
     if not len(ops):
         return None
-    thread = int(np.bincount(trace.events.thread[ops], weights=trace.events.dur_ns[ops]).argmax())
+    weights = np.maximum(trace.events.dur_ns[ops], 0) + 1  # ops without a duration count too
+    thread = int(np.bincount(trace.events.thread[ops], weights=weights).argmax())
     own = ops[trace.events.thread[ops] == thread]
     return Window(int(trace.events.start_ns[own].min()), int(trace.events.end_ns[own].max()), 0, thread)
