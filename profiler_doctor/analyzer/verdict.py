@@ -75,4 +75,6 @@ def _nothing(totals: Totals, examination: Examination) -> str:
     asked = [outcome for outcome in examination.outcomes if outcome.status in ("clean", "found")]
     if not asked or not totals.events:
         return "Nothing could be examined: the recording holds nothing that a rule could judge."
-    return f"Nothing found that is worth 1 % of the {whole_of(totals)}."
+    unseen = any(note.code == "GPU-NOT-RECORDED" for note in examination.health)
+    blind = "; no GPU activity was recorded" if unseen else ""
+    return f"Nothing found that is worth 1 % of the {whole_of(totals)}{blind}."
