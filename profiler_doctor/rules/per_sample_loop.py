@@ -30,15 +30,18 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from profiler_doctor.analyzer.kinds import Edit, Has, Limits, Rule, Sighting, Threshold
+from profiler_doctor.analyzer.measures.autograd import forward_of
 from profiler_doctor.analyzer.measures.cells import cell_calls
 from profiler_doctor.analyzer.measures.loops import CELLS, Turn, outer_ops, turns
 from profiler_doctor.analyzer.measures.share import intervals_of, trains
 from profiler_doctor.analyzer.measures.source import where_of
+from profiler_doctor.analyzer.measures.steps import steps
 from profiler_doctor.analyzer.measures.window import used_steps
 from profiler_doctor.analyzer.measures.work import multiplications_in
-from profiler_doctor.analyzer.trace import Trace
+from profiler_doctor.analyzer.trace import Ints, Trace
 
 MULTIPLICATIONS_PER_S = 1e11
 """What one fast core does (two vector units of 16 floats at 3 GHz): a batch cannot take less time than that."""
@@ -108,14 +111,42 @@ def _within(trace: Trace, loops: Sequence[Loop]) -> Sighting:
 
 
 def _one_turn(trace: Trace, loop: Loop) -> Mapping[int, float]:
-    """Op row → share that stays when all turns but the last are gone except for their multiplications."""
-    table = outer_ops(trace)
-    first, last = (int(trace.events.start_ns[loop.starts[place]]) for place in (0, -1))
-    mine = table["thread"] == int(trace.events.thread[loop.starts[0]])
-    rows = table[mine & (table["start_ns"] >= first) & (table["start_ns"] < last)]["row"].to_numpy()
-    needed = multiplications_in(trace, rows) / MULTIPLICATIONS_PER_S * 1e9
-    shares = np.minimum(needed / np.maximum(trace.events.dur_ns[rows], 1), 1.0)
+    """Row → share that stays when all turns but the last are gone except for their multiplications.
+
+    The Python between the ops goes with them, so it is the step's own row that is shortened; each gradient by itself.
+    """
+    table, span = outer_ops(trace), _all_but_one(trace, loop)
+    mine = (table["thread"] == int(trace.events.thread[loop.starts[0]])) & (table["step"] == loop.step)
+    turns_ops = table[mine & (table["start_ns"] >= span[0]) & (table["start_ns"] < span[1])]["row"].to_numpy()
+    gradients = _gradients_of(trace, table[mine]["row"].to_numpy(), span)
+    kept = _multiplying(trace, gradients)
+    if loop.step < 0:
+        return kept | _multiplying(trace, turns_ops)
+    mark = steps(trace).iloc[loop.step]
+    lost = span[1] - span[0] - int(_needed_ns(trace, turns_ops).sum())
+    return kept | {int(mark["row"]): 1 - max(lost, 0) / int(mark["mark_end_ns"] - mark["start_ns"])}
+
+
+def _gradients_of(trace: Trace, rows: Ints, span: tuple[int, int]) -> Ints:
+    """Those of the rows that work out gradients for ops which began within the span."""
+    forward = forward_of(trace)[rows]
+    began = trace.events.start_ns[forward]
+    theirs: Ints = rows[(forward != rows) & (began >= span[0]) & (began < span[1])]
+    return theirs
+
+
+def _multiplying(trace: Trace, rows: Ints) -> dict[int, float]:
+    shares = np.minimum(_needed_ns(trace, rows) / np.maximum(trace.events.dur_ns[rows], 1), 1.0)
     return dict(zip(rows.tolist(), shares.tolist(), strict=True))
+
+
+def _needed_ns(trace: Trace, rows: Ints) -> npt.NDArray[np.float64]:
+    return multiplications_in(trace, rows) / MULTIPLICATIONS_PER_S * 1e9
+
+
+def _all_but_one(trace: Trace, loop: Loop) -> tuple[int, int]:
+    """From the start of the first turn to the start of the last one."""
+    return int(trace.events.start_ns[loop.starts[0]]), int(trace.events.start_ns[loop.starts[-1]])
 
 
 def _length_ns(trace: Trace, loop: Loop) -> int:
@@ -128,10 +159,10 @@ def _across(trace: Trace, limits: Limits) -> Iterable[Sighting]:
     for turn in turns(trace):
         if turn.step >= 0 and turn.index >= 0 and turn.rows >= limits["turns"] and _counts(trace, turn):
             found[turn.key].append(turn)
-    steps = len(used_steps(trace))
+    judged = len(used_steps(trace))
     for members in found.values() if _independent(trace, limits["turns"]) else ():
         different = len({turn.index for turn in members}) >= min(len(members), members[0].rows)
-        if steps >= limits["steps"] and len({turn.step for turn in members}) >= steps and different:
+        if judged >= limits["steps"] and len({turn.step for turn in members}) >= judged and different:
             yield _between(trace, members)
             return
 
