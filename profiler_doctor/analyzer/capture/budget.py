@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-WEIGHTS = {"observe": 2.0, "stacks": 1.0, "trials": 7.0}
+WEIGHTS = {"observe": 1.5, "stacks": 0.5, "trials": 8.0}
 """In the order in which they run. A trial needs two programs and three pairs of them, the others one."""
 
 
