@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, wraps
+from functools import wraps
 from typing import Any, TypeVar
 
 import numpy as np
@@ -94,9 +94,15 @@ class Events:
     def __len__(self) -> int:
         return len(self.start_ns)
 
-    @cached_property
+    def ends_at(self, rows: npt.ArrayLike) -> Ints:
+        """The ends of many events, as `end_ns` has them."""
+        wanted = np.asarray(rows, dtype=np.int64)
+        ends: Ints = self.start_ns[wanted] + np.maximum(self.dur_ns[wanted], 0)
+        return ends
+
+    @property
     def end_ns(self) -> Ints:
-        """Start plus duration; the start itself where there is no duration."""
+        """Start plus duration; the start itself where there is none. Worked out anew each time: see `ends_at`."""
         return self.start_ns + np.maximum(self.dur_ns, 0)
 
     def name_of(self, row: int) -> str:

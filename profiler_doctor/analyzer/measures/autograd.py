@@ -7,13 +7,13 @@ import re
 import numpy as np
 
 from profiler_doctor.analyzer.measures.ops import outermost_named, parent_of
-from profiler_doctor.analyzer.trace import Ints, Trace, measure
+from profiler_doctor.analyzer.trace import Codes, Ints, Trace, measure
 
 BACKWARD = re.compile(r"^autograd::engine::evaluate_function|Backward\d*$")
 
 
 @measure
-def forward_of(trace: Trace) -> Ints:
+def forward_of(trace: Trace) -> Codes:
     """For every event row: the op of the forward pass whose gradient it helps to work out, else the row itself.
 
     Autograd gives both the same sequence number, and ops under a backward node take the node's. An op that makes no
@@ -21,7 +21,7 @@ def forward_of(trace: Trace) -> Ints:
     around that one with the same number is the one the user called.
     """
     events = trace.events
-    found = np.arange(len(events))
+    found = np.arange(len(events), dtype=np.int32)
     rows = trace.rows("cpu_op")
     node = outermost_named(trace, rows, BACKWARD.search)
     numbers = events.column("Sequence number").at(np.arange(len(events)), -1)

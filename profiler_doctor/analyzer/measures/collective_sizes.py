@@ -74,7 +74,7 @@ def _around_launch(trace: Trace, rows: Ints, op_rows: Ints) -> Ints:
     launch = launch_of(trace)[rows]
     at = np.where(launch >= 0, launch, 0)
     times = (events.thread[at].astype(np.int64), events.start_ns[at]) if len(rows) else (rows, rows)
-    place = innermost_at(events.thread[slices].astype(np.int64), events.start_ns[slices], events.end_ns[slices], times)
+    place = innermost_at(events.thread[slices].astype(np.int64), events.start_ns[slices], events.ends_at(slices), times)
     found = (launch >= 0) & (place >= 0)
     return np.where(found, slices[np.where(found, place, 0)], op_rows) if len(slices) else op_rows
 

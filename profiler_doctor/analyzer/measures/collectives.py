@@ -107,7 +107,7 @@ def _on_devices(trace: Trace) -> pd.DataFrame:
 def _on_hosts(trace: Trace) -> pd.DataFrame:
     events = trace.events
     rows = trace.rows_named(HOST_MARK.search, ("user_annotation", "cpu_op"))
-    start, end = events.start_ns[rows], events.end_ns[rows]
+    start, end = events.start_ns[rows], events.ends_at(rows)
     table = pd.DataFrame(
         {
             "row": rows,
@@ -139,7 +139,7 @@ def _work_beside(trace: Trace, device: int, group: pd.DataFrame) -> Intervals:
         threads = trace.events.thread[group["row"].to_numpy(np.int64)]
         rows = trace.rows("cpu_op")
         rows = rows[~np.isin(trace.events.thread[rows], threads)]
-        return union(trace.events.start_ns[rows], trace.events.end_ns[rows])
+        return union(trace.events.start_ns[rows], trace.events.ends_at(rows))
     work = gpu_work(trace)
     talks = trace.events.matching_names(COMMUNICATES.search)[trace.events.name[work["row"].to_numpy(np.int64)]]
     there = work[(work["kind"] == "kernel") & (work["device"] == device) & ~talks]

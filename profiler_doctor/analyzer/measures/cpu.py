@@ -61,7 +61,7 @@ def _by_part(trace: Trace, start: int, end: int, thread: int) -> tuple[dict[str,
     events = trace.events
     rows = trace.rows(*SLICES)
     rows = rows[events.thread[rows] == thread]
-    begin, until = np.maximum(events.start_ns[rows], start), np.minimum(events.end_ns[rows], end)
+    begin, until = np.maximum(events.start_ns[rows], start), np.minimum(events.ends_at(rows), end)
     inside = until > begin
     rows, begin, until = rows[inside], begin[inside], until[inside]
     nesting = nest(np.zeros(len(rows), np.int64), begin, until)
@@ -89,8 +89,8 @@ def _elsewhere(trace: Trace, start: int, end: int, thread: int) -> int:
     own = ops[events.thread[ops] == thread]
     idle = without(
         Intervals(np.array([start]), np.array([end]), np.array([0])),
-        union(events.start_ns[own], events.end_ns[own]),
+        union(events.start_ns[own], events.ends_at(own)),
     )
     nodes = trace.rows_named(AROUND["backward"].search, ("cpu_op",))
     nodes = nodes[events.thread[nodes] != thread]
-    return int(covered_ns(idle, union(events.start_ns[nodes], events.end_ns[nodes]), 1).sum())
+    return int(covered_ns(idle, union(events.start_ns[nodes], events.ends_at(nodes)), 1).sum())

@@ -42,7 +42,7 @@ def gpu_work(trace: Trace) -> pd.DataFrame:
             "device": _place(trace, rows, "device", 0),
             "stream": _place(trace, rows, "stream", 1),
             "start_ns": events.start_ns[rows],
-            "end_ns": events.end_ns[rows],
+            "end_ns": events.ends_at(rows),
             "dur_ns": np.maximum(events.dur_ns[rows], 0),
             "correlation": events.column("correlation").at(rows, 0),
             "launch": launch,
@@ -50,7 +50,8 @@ def gpu_work(trace: Trace) -> pd.DataFrame:
             "op": np.where(linked, op_of_call(trace)[launch], -1) if len(rows) else launch,
             "step": step_of(trace, rows),
             "bytes": events.column("bytes").at(rows, -1),
-        }
+        },
+        copy=False,
     )
 
 

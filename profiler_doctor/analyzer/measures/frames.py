@@ -55,7 +55,7 @@ def frames(trace: Trace) -> Frames:
     """The python_function events of a trace."""
     events = trace.events
     rows = trace.rows("python_function")
-    thread, start, end = events.thread[rows].astype(np.int64), events.start_ns[rows], events.end_ns[rows]
+    thread, start, end = events.thread[rows].astype(np.int64), events.start_ns[rows], events.ends_at(rows)
     return Frames(rows, thread, start, end, nest(thread, start, end))
 
 

@@ -12,7 +12,7 @@ from profiler_doctor.analyzer.measures.links import launch_of
 from profiler_doctor.analyzer.measures.names import names_of, words
 from profiler_doctor.analyzer.measures.ops import enclosing_op
 from profiler_doctor.analyzer.measures.steps import step_at
-from profiler_doctor.analyzer.trace import HOST_CALLS, Bools, Ints, Trace, measure
+from profiler_doctor.analyzer.trace import HOST_CALLS, Bools, Codes, Ints, Trace, measure
 
 KINDS = {
     "graph_launch": re.compile(r"GraphLaunch|GraphExec(?:Update)?Launch"),
@@ -48,7 +48,7 @@ def host_calls(trace: Trace) -> pd.DataFrame:
     events = trace.events
     rows = trace.rows(*HOST_CALLS)
     rows = rows[np.argsort(events.start_ns[rows], kind="stable")]
-    start, end = events.start_ns[rows], events.end_ns[rows]
+    start, end = events.start_ns[rows], events.ends_at(rows)
     launches = launch_of(trace)
     work = np.bincount(launches[launches >= 0], minlength=len(events))[rows] if len(events) else rows
     return pd.DataFrame(
@@ -64,12 +64,13 @@ def host_calls(trace: Trace) -> pd.DataFrame:
             "op": op_of_call(trace)[rows],
             "step": step_at(trace, start),
             "work": work,
-        }
+        },
+        copy=False,
     )
 
 
 @measure
-def op_of_call(trace: Trace) -> Ints:
+def op_of_call(trace: Trace) -> Codes:
     """For every event row: the innermost op around it if it is a host call, -1 otherwise.
 
     By time on the call's own thread; where no op is open there, by External id, unless that is only the correlation
@@ -77,7 +78,7 @@ def op_of_call(trace: Trace) -> Ints:
     """
     events = trace.events
     rows = trace.rows(*HOST_CALLS)
-    found = np.full(len(events), -1)
+    found = np.full(len(events), -1, np.int32)
     found[rows] = enclosing_op(trace, events.thread[rows].astype(np.int64), events.start_ns[rows])
     lost = rows[found[rows] < 0]
     found[lost] = _by_external_id(trace, lost)

@@ -79,10 +79,11 @@ def _of_device(trace: Trace, device: int, work: pd.DataFrame) -> pd.DataFrame:
 def _host_side(trace: Trace, waits: Intervals, thread: Ints) -> dict[str, Intervals]:
     """The waits for a launch, split by what the host did; `thread` is the launching thread of each owner."""
     found: dict[str, list[Intervals]] = {cause: [] for cause in CAUSES[2:]}
+    anywhere = _host_covers(trace, None)
     rest = [_where(waits, thread[waits.owner] == code) for code in np.unique(thread[waits.owner])]
     for code, mine in zip(np.unique(thread[waits.owner]), rest, strict=True):
         left = _split(found, mine, _host_covers(trace, int(code)))
-        left = _split(found, left, _host_covers(trace, None))
+        left = _split(found, left, anywhere)
         found["python"].append(left)
     return {cause: _together(parts) for cause, parts in found.items()}
 
@@ -94,7 +95,6 @@ def _split(found: dict[str, list[Intervals]], rest: Intervals, covers: dict[str,
     return rest
 
 
-@measure
 def _host_covers(trace: Trace, thread: int | None) -> dict[str, Intervals]:
     """When one host thread (None: any) was in a blocking call, an allocation, the data loader or an op; by priority."""
     events = trace.events
@@ -109,7 +109,7 @@ def _host_covers(trace: Trace, thread: int | None) -> dict[str, Intervals]:
     }
     if thread is not None:
         rows = {cause: chosen[events.thread[chosen] == thread] for cause, chosen in rows.items()}
-    return {cause: union(events.start_ns[chosen], events.end_ns[chosen]) for cause, chosen in rows.items()}
+    return {cause: union(events.start_ns[chosen], events.ends_at(chosen)) for cause, chosen in rows.items()}
 
 
 def _pick(starts: Ints, ends: Ints, owners: Ints) -> Intervals:

@@ -6,21 +6,21 @@ import re
 
 import numpy as np
 
-from profiler_doctor.analyzer.trace import GPU_WORK, HOST_CALLS, Bools, Ints, Trace, measure
+from profiler_doctor.analyzer.trace import GPU_WORK, HOST_CALLS, Bools, Codes, Ints, Trace, measure
 
 PUTS_WORK = re.compile(r"Launch|Memcpy|Memset|Enqueue", re.IGNORECASE)
 """Of several host calls with one correlation, the one that can have started work is the launch."""
 
 
 @measure
-def launch_of(trace: Trace) -> Ints:
+def launch_of(trace: Trace) -> Codes:
     """For every event row: the row of the host call that launched it, -1 if it is no GPU work or the launch is missing.
 
     Joined by correlation alone (a graph launch has one for all its kernels); a correlation of 0 links nothing. Where a
     correlation comes back (joined recordings, a counter that wrapped), the last call before the work's start is meant.
     """
     events = trace.events
-    found = np.full(len(events), -1)
+    found = np.full(len(events), -1, np.int32)
     correlation = events.column("correlation")
     calls, work = _able(trace, trace.rows(*HOST_CALLS)), trace.rows(*GPU_WORK)
     if not len(calls) or not len(work):

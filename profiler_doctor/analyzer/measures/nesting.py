@@ -14,6 +14,9 @@ import numpy as np
 
 from profiler_doctor.analyzer.trace import Bools, Ints
 
+AT_ONCE = 1 << 16
+"""Queries that are answered together: what is worked out on the way stays small."""
+
 
 @dataclass(frozen=True, eq=False)
 class Nesting:
@@ -61,6 +64,14 @@ def last_above(values: Ints, before: Ints, floors: Ints) -> Ints:
     nested slices of a call stack.
     """
     tree = _block_maxima(values)
+    found = np.full(len(before), -1)
+    for first in range(0, len(before), AT_ONCE):
+        part = slice(first, first + AT_ONCE)
+        found[part] = _climbed(tree, before[part], floors[part])
+    return found
+
+
+def _climbed(tree: list[Ints], before: Ints, floors: Ints) -> Ints:
     found = np.full(len(before), -1)
     asking, block, level = np.flatnonzero(before > 0), before[before > 0], 0
     while len(asking):

@@ -12,7 +12,7 @@ from profiler_doctor.analyzer.kinds import Table
 from profiler_doctor.analyzer.measures.names import names_of
 from profiler_doctor.analyzer.measures.nesting import innermost_at, nest
 from profiler_doctor.analyzer.measures.steps import step_at, steps
-from profiler_doctor.analyzer.trace import Bools, Ints, Trace, measure
+from profiler_doctor.analyzer.trace import Bools, Codes, Ints, Trace, measure
 
 SLICES = ("cpu_op", "user_annotation")
 
@@ -26,25 +26,26 @@ def ops(trace: Trace) -> pd.DataFrame:
     """
     events = trace.events
     rows = trace.rows(*SLICES)
-    thread, start, end = events.thread[rows].astype(np.int64), events.start_ns[rows], events.end_ns[rows]
+    thread, start, end = events.thread[rows].astype(np.int64), events.start_ns[rows], events.ends_at(rows)
     nesting = nest(thread, start, _cut_at_marks(trace, thread, start, end))
     order = nesting.order
     parent = nesting.parent[order]
     start, end = start[order], end[order]
     return pd.DataFrame(
         {
-            "row": rows[order],
+            "row": rows[order].astype(np.int32),
             "name": names_of(trace, rows[order]),
-            "thread": thread[order],
+            "thread": thread[order].astype(np.int32),
             "start_ns": start,
             "end_ns": end,
             "dur_ns": end - start,
             "self_ns": nesting.self_ns[order],
-            "parent": np.where(parent >= 0, rows[parent], -1) if len(rows) else parent,
-            "depth": nesting.depth[order],
-            "step": step_at(trace, start),
+            "parent": (np.where(parent >= 0, rows[parent], -1) if len(rows) else parent).astype(np.int32),
+            "depth": nesting.depth[order].astype(np.int32),
+            "step": step_at(trace, start).astype(np.int32),
             "is_op": is_op(trace)[rows[order]],
-        }
+        },
+        copy=False,
     )
 
 
@@ -73,10 +74,10 @@ def is_op(trace: Trace) -> Bools:
 
 
 @measure
-def parent_of(trace: Trace) -> Ints:
+def parent_of(trace: Trace) -> Codes:
     """For every event row: the row of the op or annotation around it, -1 for none or where the row is neither."""
     table = ops(trace)
-    found = np.full(len(trace.events), -1)
+    found = np.full(len(trace.events), -1, np.int32)
     found[table["row"].to_numpy()] = table["parent"].to_numpy()
     return found
 
@@ -86,7 +87,7 @@ def enclosing_op(trace: Trace, thread_codes: Ints, times_ns: Ints) -> Ints:
     rows = trace.rows("cpu_op")
     events = trace.events
     at = (np.asarray(thread_codes, np.int64), np.asarray(times_ns, np.int64))
-    place = innermost_at(events.thread[rows].astype(np.int64), events.start_ns[rows], events.end_ns[rows], at)
+    place = innermost_at(events.thread[rows].astype(np.int64), events.start_ns[rows], events.ends_at(rows), at)
     return np.where(place >= 0, rows[place], -1) if len(rows) else place
 
 

@@ -39,7 +39,7 @@ def whole(trace: Trace) -> str:
 def intervals_of(trace: Trace, rows: npt.ArrayLike) -> tuple[tuple[int, int], ...]:
     """Start and end of each row, for a finding's places to look at."""
     chosen = np.asarray(rows, dtype=np.int64)
-    return tuple(zip(trace.events.start_ns[chosen].tolist(), trace.events.end_ns[chosen].tolist(), strict=True))
+    return tuple(zip(trace.events.start_ns[chosen].tolist(), trace.events.ends_at(chosen).tolist(), strict=True))
 
 
 def judged_steps(trace: Trace) -> tuple[tuple[int, int], ...]:
@@ -96,4 +96,4 @@ def _of_thread(trace: Trace, rows: npt.NDArray[np.int64]) -> float:
         return 0.0
     own = rows[trace.events.thread[rows] == span.thread]
     everything = Intervals(np.array([span.start_ns]), np.array([span.end_ns]), np.array([0]))
-    return shared(everything, union(trace.events.start_ns[own], trace.events.end_ns[own])).total_ns / span.span_ns
+    return shared(everything, union(trace.events.start_ns[own], trace.events.ends_at(own))).total_ns / span.span_ns

@@ -29,7 +29,7 @@ def steps(trace: Trace) -> pd.DataFrame:
     rows = trace.rows_named(STEP_MARK.match, ("user_annotation",))
     rows = rows[_busiest(events.thread[rows])]
     rows = rows[np.argsort(events.start_ns[rows], kind="stable")]
-    start, mark_end = events.start_ns[rows], events.end_ns[rows]
+    start, mark_end = events.start_ns[rows], events.ends_at(rows)
     end = np.append(start[1:], mark_end[-1:])
     return pd.DataFrame(
         {

@@ -124,7 +124,7 @@ def linked_time(trace: Trace) -> LinkedTime:
 def _from_launches(trace: Trace, launches: Ints, gpu_end_ns: int) -> Window:
     calls = trace.rows(*HOST_CALLS)
     start = int(trace.events.start_ns[launches].min())
-    end = max(gpu_end_ns, int(trace.events.end_ns[calls].max()))
+    end = max(gpu_end_ns, int(trace.events.ends_at(calls).max()))
     return Window(start, end, 0, int(np.bincount(trace.events.thread[launches]).argmax()))
 
 
@@ -134,4 +134,4 @@ def _from_ops(trace: Trace, ops: Ints) -> Window | None:
     weights = np.maximum(trace.events.dur_ns[ops], 0) + 1  # ops without a duration count too
     thread = int(np.bincount(trace.events.thread[ops], weights=weights).argmax())
     own = ops[trace.events.thread[ops] == thread]
-    return Window(int(trace.events.start_ns[own].min()), int(trace.events.end_ns[own].max()), 0, thread)
+    return Window(int(trace.events.start_ns[own].min()), int(trace.events.ends_at(own).max()), 0, thread)

@@ -33,7 +33,7 @@ class _Host:
         rows = np.fromiter(keep, dtype=np.int64, count=len(keep))
         shares = np.fromiter(keep.values(), dtype=np.float64, count=len(keep))
         events = trace.events
-        return cls(events.thread[rows].astype(np.int64), events.start_ns[rows], events.end_ns[rows], shares)
+        return cls(events.thread[rows].astype(np.int64), events.start_ns[rows], events.ends_at(rows), shares)
 
     def __add__(self, other: _Host) -> _Host:
         return _Host(

@@ -51,7 +51,7 @@ def play(score: Score) -> Played:
                 work_end[place] = free
                 continue
             begin, launched, other = free + gap[place], ready[call_of[place]] + latency[place], waits_for[place]
-            if launched > begin:  # plain comparisons: this loop runs for every piece of work, and max() is slow
+            if launched > begin:  # noqa: PLR1730  # this loop runs for every piece of work, and max() is slow
                 begin = launched
             if other >= 0 and work_end[other] + lag[place] > begin:
                 begin = work_end[other] + lag[place]
