@@ -87,9 +87,15 @@ def test_a_loss_and_no_gain_are_rejected_with_the_interval() -> None:
 
 
 def test_a_trial_that_could_not_tell_says_what_it_would_have_seen() -> None:
-    trial = _verdict([_pairs(1.3), _pairs(1.04), _pairs(1.0)])
+    trial = _verdict([_pairs(1.07), _pairs(1.04), _pairs(1.0)])
     assert trial.verdict == "inconclusive"
     assert "% or more would have shown" in trial.reason
+
+
+def test_a_trial_that_only_a_doubling_would_have_shown_in_says_that_it_was_too_noisy() -> None:
+    trial = _verdict([_pairs(0.2), _pairs(1.2), _pairs(3.0)])
+    assert trial.verdict == "inconclusive"
+    assert trial.reason.endswith("; too noisy to show any gain")
 
 
 def test_clocks_that_contradict_each_other_verify_nothing() -> None:

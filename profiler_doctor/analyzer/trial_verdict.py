@@ -13,6 +13,9 @@ from profiler_doctor.analyzer.model import Change, Clock, Trial, TrialVerdict
 from profiler_doctor.analyzer.trial_arm import Block, Treated
 from profiler_doctor.analyzer.trial_set import Pair
 
+TOO_NOISY = 1.0
+"""Where only a doubling would have shown, the number says less than the sentence."""
+
 
 @dataclass(frozen=True)
 class Cure:
@@ -161,8 +164,11 @@ def _timed(evidence: Evidence, changes: tuple[Change, ...]) -> tuple[TrialVerdic
     if deciding.verdict == "same" or statistics.hopeless(sets):
         return "rejected", f"no gain: {_told(deciding)}"
     smallest = statistics.detectable(sets)
+    seen = (
+        f"a gain of {smallest:.0%} or more would have shown" if smallest < TOO_NOISY else "too noisy to show any gain"
+    )
     why = f"; {evidence.cut}" if evidence.cut else ""
-    return "inconclusive", f"{_told(deciding)}; a gain of {smallest:.0%} or more would have shown{why}"
+    return "inconclusive", f"{_told(deciding)}; {seen}{why}"
 
 
 def _differing(answers: Answers) -> str:
