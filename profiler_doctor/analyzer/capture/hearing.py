@@ -15,6 +15,10 @@ WINDOW_S = 2.0
 GRACE_S = 3.0
 """How long the script may take to reach the step at which it ends itself."""
 ASK_AGAIN_S = 1.0
+EXPORT_S = 20.0
+"""What was recorded is worth waiting for: stopping and writing a large trace with stacks takes so long."""
+STACKED_WINDOW_S = 0.5
+"""As `WINDOW_S`, with stacks, which make ten events of one."""
 TIMING_S = 5.0
 """How long un-profiled steps are timed after the recording at least, however late that came."""
 
@@ -38,6 +42,8 @@ class Hearing:
     """When it is ended in any case."""
     window_after_s: float | None = None
     """How long after the import of torch to record without steps, where none were found; None: never."""
+    window_s: float = WINDOW_S
+    """How long to record then."""
     silence_s: float | None = None
     """`--timeout`: longest time without a sign of progress."""
     torch: str = ""
@@ -94,7 +100,10 @@ class Hearing:
 
     def _on_recording(self, _message: Message) -> None:
         self._recording = True
-        self._ask_at_s = time.monotonic() + WINDOW_S
+        self._ask_at_s = time.monotonic() + self.window_s
+
+    def _on_exporting(self, _message: Message) -> None:
+        self.end_s = max(self.end_s, time.monotonic() + EXPORT_S)
 
     def _on_window(self, message: Message) -> None:
         self.enough_s = max(self.enough_s, time.monotonic() + TIMING_S)

@@ -15,7 +15,7 @@ import msgspec
 from profiler_doctor.analyzer.capture import failing, folder, launch, packing
 from profiler_doctor.analyzer.capture.budget import Budget
 from profiler_doctor.analyzer.capture.environment import environment, with_facts
-from profiler_doctor.analyzer.capture.hearing import WINDOW_S, Hearing
+from profiler_doctor.analyzer.capture.hearing import STACKED_WINDOW_S, WINDOW_S, Hearing
 from profiler_doctor.analyzer.capture.launch import Ending, Target, Wiring
 from profiler_doctor.analyzer.capture.plan import Plan, StepSource
 from profiler_doctor.analyzer.facts import Facts
@@ -202,7 +202,9 @@ class _Recording:
         share_s = max(USUAL_S, budget.allowance_s("stacks", now_s), budget.left_s(now_s) / 4)
         end_s = min(now_s + share_s, budget.end_s)
         hearing = Hearing(enough_s=end_s, end_s=end_s, silence_s=self.options.timeout_s)
-        hearing.window_after_s = WINDOW_S if plan.window else None
+        if plan.window:
+            hearing.window_s = STACKED_WINDOW_S if plan.mode == "stacks" else WINDOW_S
+            hearing.window_after_s = hearing.window_s
         self._run(phase, plan, hearing, Wiring(log=self.place / f"{plan.label}.log"))
         return hearing
 

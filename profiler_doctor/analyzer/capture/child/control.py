@@ -36,25 +36,42 @@ def listen(descriptor: int, orders: Mapping[str, Callable[[], None]], leave: Lea
     An order that comes at a bad moment is dropped; our process repeats it until it hears that it was carried out.
     """
     free = signal.getsignal(signal.SIGURG) in (signal.SIG_DFL, signal.SIG_IGN, None)
-    if descriptor < 0 or threading.current_thread() is not threading.main_thread() or not free:
-        return
-    pid = os.getpid()
+    if descriptor >= 0 and threading.current_thread() is threading.main_thread() and free:
+        signal.signal(signal.SIGURG, _Obedience(descriptor, orders, leave))
 
-    def obey(_number: int, frame: FrameType | None) -> None:
-        if os.getpid() != pid:
+
+class _Obedience:
+    """The signal's handler. It carries out one order at a time."""
+
+    def __init__(self, descriptor: int, orders: Mapping[str, Callable[[], None]], leave: Leave) -> None:
+        self._descriptor = descriptor
+        self._orders = orders
+        self._leave = leave
+        self._pid = os.getpid()
+        self._busy = False
+
+    def __call__(self, _number: int, frame: FrameType | None) -> None:
+        if os.getpid() != self._pid:
             return
         letters = b""
         with contextlib.suppress(OSError):
-            letters = os.read(descriptor, 64)
-        for letter in letters.decode():
-            if letter == END:
-                _leave_at_next_line(frame, leave)
-            elif letter == END_NOW:
-                leave()
-            elif not _in_between(frame):
-                orders.get(letter, lambda: None)()
+            letters = os.read(self._descriptor, 64)
+        if self._busy:  # the signal came again while the order it brought before is carried out
+            return
+        self._busy = True
+        try:
+            for letter in letters.decode():
+                self._obey(letter, frame)
+        finally:
+            self._busy = False
 
-    signal.signal(signal.SIGURG, obey)
+    def _obey(self, letter: str, frame: FrameType | None) -> None:
+        if letter == END:
+            _leave_at_next_line(frame, self._leave)
+        elif letter == END_NOW:
+            self._leave()
+        elif letter in self._orders and not _in_between(frame):
+            self._orders[letter]()
 
 
 def _in_between(frame: FrameType | None) -> bool:

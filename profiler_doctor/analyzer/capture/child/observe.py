@@ -8,7 +8,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from itertools import pairwise
-from typing import Any
 
 from profiler_doctor.analyzer.capture.child import control
 from profiler_doctor.analyzer.capture.child.account import Account
@@ -226,6 +225,7 @@ class Observe:
 
     def _export(self, recorder: Recorder) -> None:
         name = f"{self.session.plan.label}.json"
+        self.session.say("exporting")
         events = recorder.events()
         recorder.export(self.session.path(name))
         self._written = True
@@ -284,9 +284,5 @@ def begin(session: Session) -> Observe:
     observe = Observe(session)
     session.finishers.append(observe.finish)
     observe.begin()
-    orders: dict[str, Callable[[], Any]] = {
-        control.RECORD: observe.record_window,
-        control.STOP: observe.stop_window,
-    }
-    control.listen(session.plan.control_fd, orders, session.end_on_request)
+    session.listen({control.RECORD: observe.record_window, control.STOP: observe.stop_window})
     return observe

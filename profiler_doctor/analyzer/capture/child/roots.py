@@ -11,6 +11,7 @@ import threading
 import weakref
 from collections.abc import Callable, Mapping
 from functools import wraps
+from itertools import count
 from typing import TYPE_CHECKING, Any, Protocol
 
 from profiler_doctor.analyzer.capture.child.replacing import keep_from_compilers, replaced
@@ -41,6 +42,7 @@ class RootCall:
 
     def __init__(self, module: Any, serial: str) -> None:
         self._module = weakref.ref(module)
+        self.kind = type(module)
         self.serial = serial
         self.compiled: Callable[..., Any] | None = vars(module).get(CALL_PLACE)
         """What `module.compile()` of the user's own had put there."""
@@ -91,6 +93,7 @@ class Roots:
         self.calls: dict[int, RootCall] = {}
         """By `id` of the module."""
         self.inspector: Inspector | None = None
+        self._serials = count()
         self.asking = True
         """Whether the conductor may want to put something in a root's place."""
         self.alive = True
@@ -190,6 +193,8 @@ class Roots:
         call = self.calls.get(id(module))
         if call is None or call.module() is not module:
             call = self._new(module)
+        if call is None:
+            return
         call.compiled, call.settled = vars(module)[CALL_PLACE], None
         vars(module)[CALL_PLACE] = CompiledCall(self, call)
 
@@ -198,20 +203,36 @@ class Roots:
         call = self.calls.get(id(module))
         if call is not None and call.module() is module:
             return call
-        if self._settled or next(iter(module.parameters()), None) is None:
+        if next(iter(module.parameters()), None) is None:
             return None
         return self._new(module)
 
-    def _new(self, module: Any) -> RootCall:
-        serial = str(len(self.calls))
-        self._marks.names[f"module {serial}"] = self._name(module)
+    def _new(self, module: Any) -> RootCall | None:
+        """A module not seen before. One that a program makes anew in each step counts as the one that it replaces."""
+        serial = self._predecessor(module)
+        if serial is None and self._settled:
+            return None
+        if serial is None:
+            serial = str(next(self._serials))
+            self._marks.names[f"module {serial}"] = self._name(module)
         self.calls[id(module)] = RootCall(module, serial)
         return self.calls[id(module)]
 
+    def _predecessor(self, module: Any) -> str | None:
+        """The serial number of a root that wraps the same module, or that is gone and was of the same class."""
+        inner = _unwrapped(module)
+        for key, call in list(self.calls.items()):
+            known = call.module()
+            if known is None and call.kind is type(module):
+                del self.calls[key]
+                return call.serial
+            if known is not None and inner is not module and _unwrapped(known) is inner:
+                return call.serial
+        return None
+
     def _name(self, module: Any) -> str:
         """The class name (of a compiled or scripted module, the one it was); `Net#2` for a second one of the class."""
-        held = vars(module).get("_modules") or {}
-        real = held["_orig_mod"] if "_orig_mod" in held else module  # noqa: SIM401  # a scripted module's have no get
+        real = _unwrapped(module)
         name = getattr(real, "original_name", None) or type(real).__name__
         same = sum(known.partition("#")[0] == name for known in self._marks.names.values())
         return f"{name}#{same + 1}" if same else name
@@ -226,6 +247,12 @@ class Roots:
         self._marks.seen("module", f"{call.serial}|{mode}|{signature}")
         if self.inspector is not None:
             self.inspector.before_call(call.serial, module, (signature, tensors))
+
+
+def _unwrapped(module: Any) -> Any:
+    """What `torch.compile` wrapped; the module itself, where it wrapped nothing."""
+    held = vars(module).get("_modules") or {}
+    return held["_orig_mod"] if "_orig_mod" in held else module  # noqa: SIM401  # a scripted module's have no get
 
 
 def signature_of(tensors: list[Any]) -> str:

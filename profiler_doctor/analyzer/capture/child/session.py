@@ -13,11 +13,11 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from profiler_doctor.analyzer.capture.child import forking, ranges, sources, tracebacks
+from profiler_doctor.analyzer.capture.child import control, forking, ranges, sources, tracebacks
 from profiler_doctor.analyzer.capture.child.marks import Conductor, Marks
 from profiler_doctor.analyzer.capture.plan import Plan, StepSource
 
@@ -107,6 +107,21 @@ class Session:
         for finisher in finishers:
             with self.guarded():
                 finisher()
+
+    def listen(self, orders: Mapping[str, Callable[[], None]]) -> None:
+        """Carry out these orders of our process, and its order to leave."""
+        control.listen(
+            self.plan.control_fd,
+            {letter: self._carefully(order) for letter, order in orders.items()},
+            self.end_on_request,
+        )
+
+    def _carefully(self, order: Callable[[], None]) -> Callable[[], None]:
+        def carried_out() -> None:
+            with self.guarded():
+                order()
+
+        return carried_out
 
     def end_on_request(self) -> None:
         """Our process asks us to end; it may do so while that happens already."""

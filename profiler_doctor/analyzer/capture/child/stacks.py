@@ -31,6 +31,7 @@ class Stacks:
         if self._given_up or self.session.plan.window:
             return
         if recorder.running and len(recorder.step_names) + 1 >= self.session.plan.steps:
+            self.session.say("exporting")
             recorder.stop(at_boundary=True)
             self._write()
         elif recorder.running:
@@ -60,6 +61,7 @@ class Stacks:
     def stop_window(self) -> None:
         """Our process asks: enough of it."""
         if self._recorder.here:
+            self.session.say("exporting")
             self._recorder.stop(at_boundary=False)
             self._write()
 
@@ -85,5 +87,5 @@ def begin(session: Session) -> Stacks:
     stacks = Stacks(session)
     session.finishers.append(stacks.finish)
     stacks.begin()
-    control.listen(session.plan.control_fd, {control.STOP: stacks.stop_window}, session.end_on_request)
+    session.listen({control.STOP: stacks.stop_window})
     return stacks
