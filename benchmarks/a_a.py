@@ -130,7 +130,8 @@ def _drawn(pairs: Floats, size: int, rng: np.random.Generator) -> Floats:
     """A set of `size` pairs in runs of neighbours; which side is called treated is drawn too."""
     starts = rng.integers(pairs.size, size=-(-size // RUN))
     index = ((starts[:, None] + np.arange(RUN)) % pairs.size).reshape(-1)[:size]
-    return pairs[index] * rng.choice([-1.0, 1.0])
+    drawn: Floats = pairs[index] * rng.choice([-1.0, 1.0])
+    return drawn
 
 
 if __name__ == "__main__":

@@ -227,7 +227,7 @@ def test_when_we_are_killed_both_sides_die_with_us(tmp_path: Path) -> None:
     """
     with subprocess.Popen([sys.executable, "-c", textwrap.dedent(parent)], stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
-        while not process.stdout.readline().strip().isdigit():  # until the sides take turns
+        while process.stdout.readline().strip() != b"1":  # until the sides have taken their first turns
             assert process.poll() is None
         children = psutil.Process(process.pid).children(recursive=True)
         process.kill()
