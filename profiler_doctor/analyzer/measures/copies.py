@@ -33,7 +33,7 @@ def copies(trace: Trace) -> pd.DataFrame:
     table = work[work["kind"] == "memcpy"].drop(columns=["kind"]).reset_index(drop=True).astype({"name": str})
     for column, pattern in PARTS.items():
         found = {name: match[1] for name in table["name"].unique() if (match := pattern.search(name))}
-        table[column] = table["name"].map(found).fillna("")
+        table[column] = table["name"].map(found).astype(object).fillna("")
     table["pageable"] = (table["source"] == "Pageable") | (table["target"] == "Pageable")
     known = (table["bytes"] >= 0) & (table["dur_ns"] > 0)
     table["bytes_per_s"] = (table["bytes"] * 1e9 / table["dur_ns"].where(known)).astype(float)
