@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import signal
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parent.parent
 SHARED = ROOT.parent / "shared"
+
+
+def pytest_configure() -> None:
+    """Let programs that the tests start be interrupted: a shell's background job hands on that SIGINT is ignored."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture
