@@ -44,11 +44,12 @@ GIVE_UP_PAIRS = 20
 """A first set of ten pairs on a noisy machine is too little to give a fix up for."""
 POWER_Z = 0.84
 """Standard normal quantile of 80 %, the power at which a detectable effect is stated."""
-BETWEEN_ERROR = 0.005
-"""What Student's interval over the sets may err by in a whole trial, both sides together."""
-EARLY_GAIN = 0.15
-"""Three sets verify a gain of 16 % (log ratio 0.15) or more; a smaller one needs a fourth. Simulated: where processes
-of the same code differ by 7 % (standard deviation), chance then verifies 0.09 % of trials, and 0.26 % without this."""
+BETWEEN_ERROR = 0.05
+"""What Student's interval over the sets may err by in a whole trial, both sides together. It is a second guard beside
+the 99 % bootstrap: at 1 % it needs ten times the gain that three or four sets scatter by, and verified nothing."""
+EARLY_GAIN = 0.10
+"""Three sets verify a gain of 10.5 % (log ratio 0.10) or more; a smaller one needs a fourth. Where processes of the
+same code differ by several percent, three of them agree on a few percent by chance more often than four do."""
 PROCESS_SD = 0.0095
 """What two processes of identical code differ by beyond sampling, as a log ratio, before a machine's own sets have
 shown better or worse. Measured: 0.004 on a quiet machine, 0.0095 on a loaded one."""

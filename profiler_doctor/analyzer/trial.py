@@ -24,8 +24,8 @@ LEAST_TRIAL_S = 10.0
 """Three starts of a program that imports torch, and a few blocks: below that a trial need not begin."""
 PLANNED_SETS = statistics.SETS + 1
 """A gain that is not large needs one set more than the least."""
-COMPILER_SHARE = 3.0
-"""A compiler gets three times the share of the budget that another fix gets."""
+COMPILER_SHARE = 2.0
+"""A compiler gets twice the share of the budget that another fix gets."""
 
 
 @dataclass(frozen=True)
