@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import pkgutil
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import entry_points
+from pathlib import Path
 from typing import Generic, TypeVar
 
 T = TypeVar("T")
@@ -46,6 +49,21 @@ def find(package: str, kind: type[T]) -> Found[T]:
             continue
         items.extend(value for value in values if isinstance(value, kind) and value not in items)
     return Found(tuple(items), tuple(broken))
+
+
+def in_file(path: Path, kind: type[T]) -> tuple[T, ...]:
+    """The values of type `kind` in one file that belongs to no package, such as a fix of the user's own.
+
+    Raises:
+        Exception: whatever the file raises when it is loaded; OSError where there is none.
+    """
+    spec = importlib.util.spec_from_file_location(f"_profiler_doctor_own_{path.stem}", path)
+    if spec is None or spec.loader is None:
+        raise ImportError(f"{path.name} is no Python file")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # dataclasses look their module up there
+    spec.loader.exec_module(module)
+    return tuple(value for value in vars(module).values() if isinstance(value, kind))
 
 
 def _modules(package: str) -> Iterator[str]:

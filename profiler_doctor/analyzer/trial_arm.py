@@ -56,6 +56,8 @@ class Program:
     silence_s: float | None = None
     """Longest time without a sign of progress (`--timeout`)."""
     environment: Mapping[str, str] = field(default_factory=dict)
+    fix_files: tuple[str, ...] = ()
+    """The user's own files of fixes, absolute."""
 
 
 @dataclass(frozen=True)
@@ -142,6 +144,7 @@ class Arm:
             known_steps=known_steps,
             visible=False,
             fixes=tuple(fix.name for fix in self.fixes),
+            fix_files=self.program.fix_files,
             machine=self.program.machine,
             options=vars(pace),
         )

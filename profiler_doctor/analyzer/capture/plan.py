@@ -68,6 +68,8 @@ class Plan:
     """More pipe ends, by the names the mode gives them."""
     fixes: tuple[str, ...] = ()
     """Fixes to apply in a trial; empty: the untreated arm."""
+    fix_files: tuple[str, ...] = ()
+    """Absolute paths of the user's own files of fixes, to look for names in beside ours."""
     machine: Machine | None = None
     seed: int = 0
     options: Mapping[str, Any] = field(default_factory=dict)
@@ -84,6 +86,7 @@ class Plan:
         raw["source"] = _source(raw["source"])
         raw["machine"] = _machine(raw["machine"])
         raw["fixes"] = tuple(raw["fixes"])
+        raw["fix_files"] = tuple(raw["fix_files"])
         return Plan(**raw)
 
 

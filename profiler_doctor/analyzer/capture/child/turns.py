@@ -12,6 +12,7 @@ import os
 import time
 from collections.abc import Callable
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 from profiler_doctor.analyzer import plugins
@@ -31,7 +32,8 @@ NO_MACHINE = Machine(
 def begin(session: Session) -> Turns:
     """The conductor of a trial run."""
     plan = session.plan
-    known = {fix.name: fix for fix in plugins.find("profiler_doctor.fixes", Fix).items}
+    own = [fix for file in plan.fix_files for fix in plugins.in_file(Path(file), Fix)]
+    known = {fix.name: fix for fix in (*plugins.find("profiler_doctor.fixes", Fix).items, *own)}
     fixes = tuple(known[name] for name in plan.fixes)
     treatment = Treatment(session.torch, fixes, plan.machine or NO_MACHINE, session.say)
     turns = Turns(session, treatment)
