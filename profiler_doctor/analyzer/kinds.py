@@ -56,9 +56,16 @@ class Edit:
     """
 
     keep: Mapping[int, float] = field(default_factory=dict)
-    """Event row (kernel, copy or host op) → share of its own duration that stays; 0 drops it."""
+    """Event row (kernel, copy or host op) → share of its own duration that stays; 0 drops it.
+
+    More than 1: a kernel that takes over what dropped ones did, and then takes longer itself.
+    """
     free: tuple[int, ...] = ()
-    """Blocking calls that would return at once."""
+    """Calls that would return at once: blocking ones, allocations, launches that wait for their kernel."""
+    aside: tuple[int, ...] = ()
+    """Copies and collectives that would run beside other work, early enough that nothing waits for them."""
+    joined: tuple[int, ...] = ()
+    """GPU work that would be launched together with what its stream does before it: same work, no launch of its own."""
     no_launch_gaps: bool = False
     """As if the step were one graph: no host time between launches."""
 

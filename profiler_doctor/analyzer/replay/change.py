@@ -10,6 +10,7 @@ import numpy as np
 from profiler_doctor.analyzer.kinds import Edit
 from profiler_doctor.analyzer.measures.idle import LOADER
 from profiler_doctor.analyzer.measures.links import is_gpu_work
+from profiler_doctor.analyzer.replay.device import Works
 from profiler_doctor.analyzer.replay.edits import Removed, Shares, removed
 from profiler_doctor.analyzer.replay.score import Score
 from profiler_doctor.analyzer.replay.waits import CALL_NS
@@ -59,23 +60,44 @@ def edited(trace: Trace, score: Score, edit: Edit) -> Score:
     """The score with `edit` made.
 
     A launch whose work is all dropped goes, with the time inside its op that led up to it, and so does the dispatch of
-    an op all of whose work is dropped; the Python before it stays. Work launched inside a dropped op is dropped.
+    an op all of whose work is dropped; the Python before it stays. Work launched inside a dropped op is dropped. The
+    launches of joined work go in the same way, and the work stays.
     """
     works = score.works
     on_gpu = is_gpu_work(trace)
     host = _Host.of_rows(trace, {row: keep for row, keep in edit.keep.items() if not on_gpu[row]})
     keep = np.array([edit.keep.get(row, 1.0) for row in works.row.tolist()])
     dropped = (keep == 0) | ((works.call >= 0) & np.append(_calls_in(score, host.gone), False)[works.call])
-    host = host + _Host.of_rows(trace, dict.fromkeys(_wholly(works.op, dropped), 0.0))
-    host = host + _launches(score, _wholly(works.call, dropped))
+    joined = np.isin(works.row, edit.joined)
+    host = host + _Host.of_rows(trace, dict.fromkeys(_wholly(works.op, dropped | joined), 0.0))
+    host = host + _launches(score, _wholly(works.call, dropped | joined))
     think, own = _without(score, host)
-    freed = np.flatnonzero(np.isin(score.calls.row, edit.free))
-    own[freed] = np.minimum(own[freed], CALL_NS)
-    shorter = replace(works, dur_ns=(works.dur_ns * keep).astype(np.int64))
-    changed = replace(score, works=shorter, think_ns=think, own_ns=own, dropped=dropped)
-    gone = np.flatnonzero(_calls_in(score, host.gone))
-    changed = replace(changed, freed=frozenset((*freed.tolist(), *gone.tolist())))
+    freed = np.isin(score.calls.row, edit.free)
+    own = np.where(freed, np.minimum(own, CALL_NS), own)
+    shorter = replace(works, dur_ns=(works.dur_ns * keep).astype(np.int64), latency_ns=_latency(score, own, freed))
+    shorter = _close(shorter, joined)
+    aside = score.aside | np.isin(works.row, edit.aside)
+    changed = replace(score, works=shorter, think_ns=think, own_ns=own, dropped=dropped, aside=aside)
+    gone = np.flatnonzero(freed | _calls_in(score, host.gone))
+    changed = replace(changed, freed=frozenset(gone.tolist()))
     return _as_one_graph(trace, changed) if edit.no_launch_gaps else changed
+
+
+def _latency(score: Score, own_ns: Ints, freed: Bools) -> Ints:
+    """The latency of all work: after a launch that no longer waits it counts from where the launch now ends."""
+    shorter_ns = np.where(freed & ~score.calls.waits, score.own_ns - own_ns, 0)
+    latency: Ints = score.works.latency_ns + np.append(shorter_ns, 0)[score.works.call]
+    return latency
+
+
+def _close(works: Works, chosen: Bools) -> Works:
+    """Work that follows what is before it as closely as in a graph."""
+    return replace(
+        works,
+        gap_ns=np.where(chosen, np.minimum(works.gap_ns, GRAPH_GAP_NS), works.gap_ns),
+        latency_ns=np.where(chosen, np.minimum(works.latency_ns, 0), works.latency_ns),
+        lag_ns=np.where(chosen, np.minimum(works.lag_ns, GRAPH_GAP_NS), works.lag_ns),
+    )
 
 
 def _launches(score: Score, places: list[int]) -> _Host:
@@ -130,11 +152,6 @@ def _as_one_graph(trace: Trace, score: Score) -> Score:
         fetching = waiting.between(calls.free_from_ns + offset, calls.start_ns + offset)
         think += np.where(calls.thread == thread, fetching, 0)
     launching = np.isin(np.arange(len(calls.row)), works.call) & ~calls.waits
-    quick = replace(
-        works,
-        gap_ns=np.minimum(works.gap_ns, GRAPH_GAP_NS),
-        latency_ns=np.minimum(works.latency_ns, 0),
-        lag_ns=np.minimum(works.lag_ns, GRAPH_GAP_NS),
-    )
+    quick = _close(works, np.ones(len(works.row), dtype=np.bool_))
     own = np.where(launching, 0, score.own_ns)
     return replace(score, works=quick, think_ns=np.minimum(think, score.think_ns), own_ns=own)

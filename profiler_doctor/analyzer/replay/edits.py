@@ -42,15 +42,22 @@ class Removed:
 
 def merged(edits: Iterable[Edit]) -> Edit:
     """All edits as one. Where two touch the same event, the one that leaves less of it wins."""
+    every = tuple(edits)
     keep: dict[int, float] = {}
-    free: set[int] = set()
-    no_launch_gaps = False
-    for edit in edits:
+    for edit in every:
         for row, share in edit.keep.items():
-            keep[row] = min(keep.get(row, 1.0), share)
-        free.update(edit.free)
-        no_launch_gaps = no_launch_gaps or edit.no_launch_gaps
-    return Edit(keep=keep, free=tuple(sorted(free)), no_launch_gaps=no_launch_gaps)
+            keep[row] = min(keep.get(row, share), share)
+    return Edit(
+        keep=keep,
+        free=_rows(edit.free for edit in every),
+        aside=_rows(edit.aside for edit in every),
+        joined=_rows(edit.joined for edit in every),
+        no_launch_gaps=any(edit.no_launch_gaps for edit in every),
+    )
+
+
+def _rows(of_edits: Iterable[tuple[int, ...]]) -> tuple[int, ...]:
+    return tuple(sorted({row for rows in of_edits for row in rows}))
 
 
 def removed(starts: Ints, ends: Ints, keep: Shares) -> Removed:

@@ -49,9 +49,9 @@ def play(score: Score) -> Played:
         start = call_end[follows] + think if follows >= 0 else think
         end = start + own
         ready[call] = start if can_wait else end
-        for stream, launching, gap, latency, dur, dropped, other, lag in islice(todo, count):
+        for stream, launching, gap, latency, dur, passed_over, other, lag in islice(todo, count):
             done = free = stream_end[stream]
-            if not dropped:
+            if not passed_over:
                 begin, launched = free + gap, ready[launching] + latency
                 if launched > begin:  # noqa: PLR1730  # this loop runs for every piece of work, and max() is slow
                     begin = launched
@@ -79,7 +79,8 @@ def _calls(score: Score, turns: Ints) -> Iterator[tuple[Any, ...]]:
 def _works(score: Score, turns: Ints) -> Iterator[tuple[Any, ...]]:
     """Of each piece of work from the window's first turn on what its start and end depend on."""
     works = score.works
-    places = (works.stream, works.call, works.gap_ns, works.latency_ns, works.dur_ns, score.dropped)
+    passed_over = score.dropped | score.aside
+    places = (works.stream, works.call, works.gap_ns, works.latency_ns, works.dur_ns, passed_over)
     for first in range(int(turns[0]), len(works.row), AT_ONCE):
         part = slice(first, first + AT_ONCE)
         yield from zip(*(column[part].tolist() for column in (*places, works.waits_for, works.lag_ns)), strict=True)

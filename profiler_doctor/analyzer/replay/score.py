@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from profiler_doctor.analyzer.measures.intervals import union_ns
 from profiler_doctor.analyzer.measures.window import Window, window
 from profiler_doctor.analyzer.replay.device import Works, works_in
 from profiler_doctor.analyzer.replay.host import Calls, calls_in
@@ -17,7 +18,8 @@ from profiler_doctor.analyzer.trace import Bools, Ints, Trace, measure
 class Score:
     """Calls, works and waits by place. `think_ns`: host time before each call; `own_ns`: each call without its waiting.
 
-    `dropped` work no longer happens; `freed` are the places of calls that no longer wait.
+    `dropped` work no longer happens; `aside` work runs beside the rest, and nothing waits for it; `freed` are the
+    places of calls that no longer wait.
     """
 
     window: Window
@@ -27,6 +29,7 @@ class Score:
     think_ns: Ints
     own_ns: Ints
     dropped: Bools
+    aside: Bools
     freed: frozenset[int] = frozenset()
 
     @property
@@ -47,18 +50,20 @@ def score_of(trace: Trace) -> Score | None:
     if not (works.call >= 0).any():
         return None
     waits = waits_of(calls, works)
-    return Score(span, calls, works, waits, calls.think_ns, waits.own_ns, np.zeros(len(works.row), dtype=np.bool_))
+    none = np.zeros(len(works.row), dtype=np.bool_)
+    return Score(span, calls, works, waits, calls.think_ns, waits.own_ns, dropped=none, aside=none)
 
 
 def least_ns(score: Score) -> int:
-    """The union of the GPU work that stays, on the device that has most of it: no cure goes below that."""
+    """The union of the GPU work that stays, on the device that has most of it: no cure goes below that.
+
+    Work that runs aside can hide behind the rest, but not behind itself: the longer of the two unions counts.
+    """
     works = score.works
     stays = (works.call >= 0) & ~score.dropped
-    most = 0
-    for device in np.unique(works.device[stays]):
-        here = stays & (works.device == device)
-        order = np.argsort(works.start_ns[here], kind="stable")
-        start, end = works.start_ns[here][order], works.end_ns[here][order]
-        covered = np.concatenate((start[:1], np.maximum.accumulate(end)[:-1]))
-        most = max(most, int(np.maximum(end - np.maximum(start, covered), 0).sum()))
-    return most
+    parts = [
+        stays & (works.device == device) & (score.aside == aside)
+        for device in np.unique(works.device[stays])
+        for aside in (False, True)
+    ]
+    return max((union_ns(works.start_ns[part], works.end_ns[part]) for part in parts), default=0)
