@@ -34,6 +34,142 @@ class RootFacts:
 
 
 @dataclass(frozen=True, kw_only=True)
+class GraphBreak:
+    """One place where torch.compile had to end a graph and go on with another; empty and 0 where it did not say."""
+
+    file: str = ""
+    line: int = 0
+    reason: str = ""
+    """In torch's words, one line."""
+    hint: str = ""
+    """What torch itself advises, one line."""
+    code: str = ""
+    """torch's own number of the kind of break (GB0156), where it gives one."""
+    count: int = 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recompile:
+    """One function that was compiled again, and why."""
+
+    file: str = ""
+    line: int = 0
+    """Its first line."""
+    function: str = ""
+    guards: tuple[str, ...] = ()
+    """The distinct guards that failed, in torch's words, at most 8."""
+    count: int = 1
+    limit_hit: bool = False
+    """The limit of recompilations was reached: since then its calls run uncompiled."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CompileFacts:
+    """What torch.compile did in the whole run, from its start on; all empty where it was not used."""
+
+    compilations: int = 0
+    compile_s: float = 0.0
+    """Wall time of all of them."""
+    breaks: tuple[GraphBreak, ...] = ()
+    recompiles: tuple[Recompile, ...] = ()
+    cudagraph_skips: int = 0
+    cudagraph_skip_reasons: tuple[str, ...] = ()
+    cache_hits: int = 0
+    """Of inductor's and autograd's caches on disk."""
+    cache_misses: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class ArraysFacts:
+    """One line that makes tensors from lists of NumPy arrays, within the recorded steps.
+
+    In the trace each of its calls is a range of the name `range_name`.
+    """
+
+    range_name: str
+    call: str
+    """`torch.tensor` or `torch.as_tensor`."""
+    file: str
+    line: int
+    calls: int
+    arrays: int
+    """In the list, at the last call."""
+    elements: int
+    """In all of them together."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LoaderFacts:
+    """One DataLoader that was iterated over."""
+
+    dataset: str
+    """Class name."""
+    samples: int
+    """-1: not known."""
+    in_memory: bool
+    """The dataset holds tensors or arrays with as many rows as it has samples."""
+    batch_size: int | None
+    """None: it is not the loader that makes batches."""
+    workers: int
+    persistent: bool
+    own_collate: bool
+    """Not torch's own way of making a batch of samples."""
+    iterators: int
+    """How often it was begun anew."""
+    file: str
+    line: int
+    """Where it was made."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class OptimizerFacts:
+    """One optimizer, as it was at its first observed step."""
+
+    name: str
+    groups: int
+    lone_groups: int
+    """Groups of one tensor."""
+    settings: int
+    """Distinct combinations of options: the fewest groups that would do."""
+    tensors: int
+    parameter_bytes: int
+    fused: bool
+    foreach: bool
+    file: str
+    line: int
+    """Where it was made."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class GrowthFacts:
+    """What stayed alive from step to step, counted at two boundaries of later steps."""
+
+    steps: int
+    """Between the two counts."""
+    nodes_before: int
+    nodes_after: int
+    """Autograd nodes that live tensors hold."""
+    bytes_before: int
+    bytes_after: int
+    """Of live tensors."""
+    holder: str
+    """The variable whose graph or tensors grew most; "" unknown."""
+    file: str
+    line: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class SubnormalFacts:
+    """A live floating-point tensor with numbers so small that CPUs compute with them slowly."""
+
+    holder: str
+    """The variable, attribute or parameter; "" unknown."""
+    elements: int
+    share: float
+    """Of its elements, by those looked at."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Facts:
     """One observed run of the user's program."""
 
@@ -67,3 +203,13 @@ class Facts:
     copy_bytes_per_s: float | None = None
     """Measured bandwidth of a large tensor copy (bytes read and written), for floors of memory-bound work."""
     cut: tuple[str, ...] = ()
+    arrays: tuple[ArraysFacts, ...] = ()
+    loaders: tuple[LoaderFacts, ...] = ()
+    optimizers: tuple[OptimizerFacts, ...] = ()
+    growth: GrowthFacts | None = None
+    subnormals: tuple[SubnormalFacts, ...] = ()
+    pauses_ns: tuple[tuple[int, int, int], ...] = ()
+    """Garbage collections within the recorded steps: start (wall clock), duration, generation."""
+    source_folder: str = ""
+    """The script's own folder, where files that the recording names without one are looked for."""
+    compiles: CompileFacts = CompileFacts()
