@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
+from profiler_doctor.analyzer.hidden import Hidden, counted, hidden_notes, unused_comments, unused_words
 from profiler_doctor.analyzer.kinds import Edit, Has, Rule, Sighting
 from profiler_doctor.analyzer.model import HIDDEN_BELOW_SHARE, Finding, HealthNote, RuleOutcome, Stake
 from profiler_doctor.analyzer.plugins import Broken, Found
 from profiler_doctor.analyzer.replay import stake_of
+from profiler_doctor.analyzer.suppressions import family_of, hiding, names
 from profiler_doctor.analyzer.trace import Trace
 
 EVERY_INTERVAL = 200
 """A finding carries at most this many places to look at; more would swell the document and show no more."""
+NOT_SELECTED = "not selected"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,11 +27,16 @@ class Selection:
     ignore: tuple[str, ...] = ()
     limits: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     """Code → threshold name → value, where the user has set one."""
+    folders: tuple[Path, ...] = ()
+    """Where the source files that findings name are looked for, to see the comments in them; (): nowhere."""
 
     def asks(self, rule: Rule) -> bool:
         """Whether this rule is asked at all. Health rules always are: nothing may be believed without them."""
-        chosen = not self.select or _named(rule, self.select)
-        return rule.health or (chosen and not _named(rule, self.ignore))
+        return rule.health or not self.select or names(rule, self.select)
+
+    def ignores(self, rule: Rule) -> bool:
+        """Whether its findings are only counted."""
+        return not rule.health and names(rule, self.ignore)
 
     def limits_of(self, rule: Rule) -> dict[str, float]:
         """The thresholds in force for one rule."""
@@ -51,6 +60,7 @@ class _Told:
     outcome: RuleOutcome
     sightings: tuple[Sighting, ...] = ()
     edits: tuple[Edit, ...] = ()
+    hidden: tuple[Hidden, ...] = ()
 
 
 def examine(trace: Trace, rules: Found[Rule], selection: Selection | None = None) -> Examination:
@@ -67,9 +77,14 @@ def examine(trace: Trace, rules: Found[Rule], selection: Selection | None = None
     asked = [_ask(rule, trace, selection, vetoes) for rule in in_order if not rule.health]
     quiet = [told.outcome for _, told in health if not told.sightings]
     edits = [edit for told in asked for edit in told.edits]
+    known = list(zip((rule for rule in in_order if not rule.health), asked, strict=True))
     return Examination(
         outcomes=(*(told.outcome for told in asked), *quiet, *(_broken(file) for file in rules.broken)),
-        health=(*trace.health, *(note for _, told in fired for note in _notes(told))),
+        health=(
+            *trace.health,
+            *(note for _, told in fired for note in _notes(told)),
+            *_suppressions(trace, selection, known),
+        ),
         joint=stake_of(trace, edits) if edits else Stake(ns_per_step=0, share=0.0, basis="no finding has an estimate"),
     )
 
@@ -83,24 +98,51 @@ def _ask(rule: Rule, trace: Trace, selection: Selection, vetoes: Mapping[str, Ru
         findings = () if rule.health else tuple(_finding(trace, sighting) for sighting in sightings)
     except Exception as error:  # one rule's bug must not cost the user the other rules' answers
         reason = f"{type(error).__name__}: {error}"
-        return _Told(RuleOutcome(code=rule.code, name=rule.name, status="crashed", reason=reason))
-    return _told(rule, sightings, findings)
+        broken = RuleOutcome(code=rule.code, name=rule.name, status="crashed", reason=reason)
+        return _Told(_unselected(rule) if selection.ignores(rule) else broken)
+    if selection.ignores(rule):
+        hidden = tuple(Hidden(rule, finding, None) for finding in findings if matters(finding))
+        return _Told(_unselected(rule), sightings, hidden=hidden)
+    return _told(rule, sightings, findings, selection.folders)
 
 
-def _told(rule: Rule, sightings: tuple[Sighting, ...], findings: tuple[Finding, ...]) -> _Told:
+def _told(rule: Rule, sightings: tuple[Sighting, ...], findings: tuple[Finding, ...], folders: Sequence[Path]) -> _Told:
     if rule.health:
         status = RuleOutcome(code=rule.code, name=rule.name, status="found" if sightings else "clean")
         return _Told(replace(status, reason=" ".join(sighting.message for sighting in sightings)), sightings)
+    comments = [hiding(rule, finding.where, folders) for finding in findings]
+    hidden = tuple(Hidden(rule, *pair) for pair in zip(findings, comments, strict=True) if pair[1])
+    shown = tuple(finding for finding, comment in zip(findings, comments, strict=True) if not comment)
     edits = tuple(
         sighting.edit
-        for sighting, finding in zip(sightings, findings, strict=True)
-        if sighting.edit and matters(finding) and finding.stake.share is not None
+        for sighting, finding, comment in zip(sightings, findings, comments, strict=True)
+        if sighting.edit and not comment and matters(finding) and finding.stake.share is not None
     )
-    by_stake = tuple(sorted(findings, key=lambda finding: -(finding.stake.share or 0.0)))
-    found = any(matters(finding) for finding in findings)
-    small = f"seen, but under {HIDDEN_BELOW_SHARE:.0%} of the step" if findings and not found else ""
-    status = RuleOutcome(code=rule.code, name=rule.name, status="found" if found else "clean", reason=small)
-    return _Told(replace(status, findings=by_stake), sightings, edits)
+    by_stake = tuple(sorted(shown, key=lambda finding: -(finding.stake.share or 0.0)))
+    found = any(matters(finding) for finding in shown)
+    reason = f"seen, but under {HIDDEN_BELOW_SHARE:.0%} of the step" if shown and not found else ""
+    reason = reason or (f"{counted(len(hidden))} suppressed" if hidden and not found else "")
+    status = RuleOutcome(code=rule.code, name=rule.name, status="found" if found else "clean", reason=reason)
+    return _Told(replace(status, findings=by_stake), sightings, edits, hidden)
+
+
+def _suppressions(trace: Trace, selection: Selection, known: Sequence[tuple[Rule, _Told]]) -> Iterator[HealthNote]:
+    """What was hidden at the user's wish, and wishes that hide nothing any more."""
+    hidden = [one for _, told in known for one in told.hidden]
+    yield from hidden_notes(hidden)
+    ran = [rule for rule, told in known if told.outcome.status in ("clean", "found")]
+    yield from unused_comments(trace, selection.folders, ran, hidden)
+    ignored = [(rule, told) for rule, told in known if selection.ignores(rule) and selection.asks(rule)]
+    silent = [
+        rule.code
+        for rule, told in ignored
+        if not told.sightings and not _reason_to_skip(rule, trace.has, selection, {})
+    ]
+    yield from unused_words(selection.ignore, [rule for rule, _ in ignored], silent)
+
+
+def _unselected(rule: Rule) -> RuleOutcome:
+    return RuleOutcome(code=rule.code, name=rule.name, status="skipped", reason=NOT_SELECTED)
 
 
 def matters(finding: Finding) -> bool:
@@ -112,11 +154,11 @@ def _reason_to_skip(
     rule: Rule, has: frozenset[Has], selection: Selection, vetoes: Mapping[str, RuleOutcome]
 ) -> str | None:
     if not selection.asks(rule):
-        return "not selected"
+        return NOT_SELECTED
     missing = [need for need in rule.needs if need not in has]
     if missing:
         return "the trace has no " + " and no ".join(missing)
-    veto = vetoes.get(rule.code) or vetoes.get(_family(rule))
+    veto = vetoes.get(rule.code) or vetoes.get(family_of(rule.code))
     return f"not to be believed here ({veto.code}): {veto.reason}" if veto else None
 
 
@@ -139,11 +181,3 @@ def _notes(told: _Told) -> Iterable[HealthNote]:
 
 def _broken(file: Broken) -> RuleOutcome:
     return RuleOutcome(code=file.module, name=file.module.rpartition(".")[2], status="crashed", reason=file.error)
-
-
-def _family(rule: Rule) -> str:
-    return rule.code.rstrip("0123456789")
-
-
-def _named(rule: Rule, words: Iterable[str]) -> bool:
-    return any(word in (rule.code, _family(rule), rule.name, "all") for word in words)

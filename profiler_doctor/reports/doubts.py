@@ -45,7 +45,7 @@ def health(diagnosis: Diagnosis) -> tuple[Fact, ...]:
 
 def beware(diagnosis: Diagnosis) -> str:
     """Points from numbers to the notes that qualify them; empty where there are none."""
-    codes = sorted({wording.name(note.code) for note in diagnosis.health})
+    codes = sorted({wording.name(note.code) for note in diagnosis.health if "SUPPRESS" not in note.code})
     return f"Read these times with the notes on the measurement below ({', '.join(codes[:6])})." if codes else ""
 
 

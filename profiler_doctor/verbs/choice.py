@@ -25,7 +25,10 @@ def selection(rules: Iterable[Rule], select: tuple[str, ...], ignore: tuple[str,
     """What to ask: the command line adds to the project's settings. Raises UnknownRule for any other word."""
     project = settings(Path.cwd())
     chosen = Selection(
-        select=_words(select) or project.select, ignore=_words(ignore) + project.ignore, limits=project.limits
+        select=_words(select) or project.select,
+        ignore=_words(ignore) + project.ignore,
+        limits=project.limits,
+        folders=(Path.cwd(),),
     )
     known = {word for rule in rules for word in (rule.code, rule.name, rule.code.rstrip("0123456789"))} | {"all"}
     for word in (*chosen.select, *chosen.ignore, *chosen.limits):
