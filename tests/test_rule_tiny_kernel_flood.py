@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from profiler_doctor.analyzer.replay import stake_of
 from profiler_doctor.analyzer.trace import Trace
 from profiler_doctor.rules.tiny_kernel_flood import RULE
 from tests.asking import ask
@@ -45,3 +46,12 @@ def test_half_of_the_kernels_must_be_tiny(tmp_path: Path, tiny: int, found: bool
 @pytest.mark.parametrize(("latency_ns", "found"), [(24_999, True), (25_000, False)])
 def test_a_queue_is_empty_up_to_25_us(tmp_path: Path, latency_ns: int, found: bool) -> None:
     assert bool(ask(RULE, kernels_of(tmp_path, [3_000] * 12, latency_ns))) is found
+
+
+def test_at_stake_are_all_launches_of_a_run_but_the_first(tmp_path: Path) -> None:
+    trace = kernels_of(tmp_path, [3_000] * 9 + [90_000] * 3)
+
+    [seen] = ask(RULE, trace)
+
+    assert seen.edit is not None
+    assert stake_of(trace, [seen.edit]).ns_per_step == 8 * 2_000  # nine tiny kernels in a row, launches of 2 µs

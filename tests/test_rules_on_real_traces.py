@@ -24,6 +24,7 @@ MUST_FIRE: list[tuple[str, str, Mapping[str, float]]] = [
     ("tracelens_mi300_vit", "LCH001", {"busy_share": 0.2499}),
     ("tracelens_mi300_bert_small", "LCH001", {"busy_share": 0.1118}),
     ("hta_a100_nccl_resnet", "LCH001", {"busy_share": 0.23844}),
+    ("hta_a100_nccl_resnet", "LCH003", {"steps": 3, "kernels": 900}),
     ("hta_a100_nccl_resnet", "LAY001", {"transforms": 633, "time_ns": 15_120_910}),
 ]
 """Trace, code, and numbers of the evidence that hold within 1 %. At least 1 % of the step is at stake in each."""

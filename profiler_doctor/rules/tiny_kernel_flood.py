@@ -17,7 +17,9 @@ When not to
     batch one has nothing to batch: there only a graph or fusion helps.
 
 Source
-    RULES.md, LCH002. The time at stake is part of LCH001's, and the joint replay counts it once.
+    RULES.md, LCH002. At stake are the launches of all but the first kernel of each run of such kernels, with the
+    dispatch of their ops; the Python between them and the kernels themselves stay. Most of that is LCH001's time too,
+    and the joint replay counts it once.
 """
 
 from __future__ import annotations
@@ -54,8 +56,8 @@ def find(trace: Trace, limits: Limits) -> Iterable[Sighting]:
             "median_kernel_ns": int(kernels["dur_ns"].median()),
         },
         intervals_ns=places(kernels[tiny & waited]),
-        edit=Edit(no_launch_gaps=True),
-        basis="the same time as LCH001's, counted once in the joint stake",
+        edit=Edit(joined=_all_but_the_first(kernels, tiny & waited)),
+        basis="one launch for each run of tiny kernels; LCH001 counts the same time, the joint stake counts it once",
     )
 
 
@@ -63,6 +65,12 @@ def _commonest(kernels: pd.DataFrame) -> int:
     """The op that launched the first of the most frequent tiny kernel."""
     name = kernels["name"].mode().iloc[0]
     return int(kernels.loc[kernels["name"] == name, "op"].iloc[0])
+
+
+def _all_but_the_first(kernels: pd.DataFrame, chosen: pd.Series[bool]) -> tuple[int, ...]:
+    """The chosen kernels that follow another chosen one on their stream: they could go with its launch."""
+    before = chosen.groupby([kernels["device"], kernels["stream"]]).shift(1, fill_value=False)
+    return tuple(kernels.loc[chosen & before, "row"].tolist())
 
 
 RULE = Rule(
