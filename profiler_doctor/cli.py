@@ -92,6 +92,43 @@ def run(  # noqa: PLR0913  # each parameter is an option that the user can give
 
 
 @app.command()
+def verify(  # noqa: PLR0913  # as above
+    script: Annotated[str | None, typer.Argument(help="The script, as you would give it to python.")] = None,
+    arguments: Annotated[list[str] | None, typer.Argument(help="Its own arguments, after --.")] = None,
+    fix: Annotated[list[str] | None, typer.Option("--fix", help="Fixes to try: NAME or NAME,NAME.")] = None,
+    fix_file: Annotated[list[Path] | None, typer.Option("--fix-file", help="Python file with a fix of yours.")] = None,
+    module: Annotated[str | None, typer.Option("-m", help="Run a module instead, as python -m does.")] = None,
+    steps: Annotated[int, typer.Option(min=1, help="Steps to record.")] = 5,
+    step: Annotated[str | None, typer.Option(help="Name of a repeated range that marks the steps.")] = None,
+    budget: Annotated[float, typer.Option(min=1, help="Seconds for everything together.")] = 120.0,
+    timeout: Annotated[float | None, typer.Option(min=1, help="End a script that gives no sign for so long.")] = None,
+    format_: Format = "text",
+    out: Out = None,
+    top: Top = 5,
+    quiet: Quiet = False,
+) -> None:
+    """Try fixes of your choice on a script, whatever is wrong with it, and say which of them are true.
+
+    Exits with 0 when all are verified, 1 when one is rejected, 3 when it cannot be told, 2 when the script fails.
+    """
+    from profiler_doctor.verbs.run import RunOptions
+    from profiler_doctor.verbs.verify import VerifyOptions, verify
+
+    words = tuple(arguments or ())
+    running = RunOptions(
+        script=script if module is None else None,
+        module=module,
+        arguments=words if module is None else ((script,) if script else ()) + words,
+        steps=steps,
+        step_name=step,
+        budget_s=budget,
+        timeout_s=timeout,
+        output=_output(format_, out, top, quiet, None),
+    )
+    raise typer.Exit(verify(VerifyOptions(running, tuple(fix or ()), tuple(fix_file or ()))))
+
+
+@app.command()
 def analyze(  # noqa: PLR0913  # as above
     traces: Annotated[list[str], typer.Argument(help="Trace files, a folder or archive of ranks, or - for a pipe.")],
     select: Select = None,

@@ -26,6 +26,14 @@ def verdict(totals: Totals, examination: Examination, trials: Sequence[Trial]) -
     return Verdict(sentence=_nothing(totals, examination))
 
 
+def verdict_of_trial(trial: Trial) -> str:
+    """What became of one fix, as a sentence of its own."""
+    if trial.verdict == "verified":
+        return _proved(trial, [trial])
+    said = {"rejected": "Rejected", "inconclusive": "Not decided", "not_tried": "Not tried"}[trial.verdict]
+    return f"{said}: {trial.fix}: {trial.reason}."
+
+
 def best_verified(trials: Sequence[Trial]) -> Trial | None:
     """The verified trial with the largest gain, be it of one fix or of all verified ones together."""
     verified = [trial for trial in trials if trial.verdict == "verified" and trial.speedup is not None]

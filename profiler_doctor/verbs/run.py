@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from profiler_doctor.analyzer.capture import launch
@@ -12,7 +12,7 @@ from profiler_doctor.analyzer.capture.failing import ended_how
 from profiler_doctor.analyzer.capture.launch import Target
 from profiler_doctor.analyzer.capture.record import Captured, Options, capture
 from profiler_doctor.analyzer.diagnosis import TOP_ROWS, Subject, diagnosis
-from profiler_doctor.analyzer.engine import examine
+from profiler_doctor.analyzer.engine import Examination, examine
 from profiler_doctor.analyzer.errors import ExitCode, UserError
 from profiler_doctor.analyzer.kinds import Fix, Report
 from profiler_doctor.analyzer.model import Diagnosis, HealthNote
@@ -38,12 +38,12 @@ class RunOptions:
     step_name: str | None
     budget_s: float
     timeout_s: float | None
-    verify: bool
-    attempts: tuple[str, ...]
-    """Fixes to try whatever is found."""
-    select: tuple[str, ...]
-    ignore: tuple[str, ...]
     output: Output
+    verify: bool = True
+    attempts: tuple[str, ...] = ()
+    """Fixes to try whatever is found."""
+    select: tuple[str, ...] = ()
+    ignore: tuple[str, ...] = ()
 
     @property
     def target(self) -> Target:
@@ -55,24 +55,43 @@ class RunOptions:
 
 def run(options: RunOptions) -> ExitCode:
     """The whole road: capture, read, examine, prescribe, try, report."""
+    fixes = find("profiler_doctor.fixes", Fix).items
+    named(fixes, options.attempts)
+    road = diagnosed(options, lambda examination: to_try(examination, fixes, options.attempts))
+    return reported(options, road, _judged(road.document, road.captured, options.output.fail_on))
+
+
+@dataclass(frozen=True)
+class Road:
+    """What a verb that runs the script has in hand before it reports."""
+
+    document: Diagnosis
+    captured: Captured
+
+
+def diagnosed(
+    options: RunOptions, wanted: Callable[[Examination], Sequence[Fix]], fix_files: tuple[str, ...] = ()
+) -> Road:
+    """Capture, examine, and try the fixes that `wanted` picks; `fix_files` are absolute paths of the user's own."""
     rules, fixes = every_rule(), find("profiler_doctor.fixes", Fix).items
     chosen = selection(rules.items, options.select, options.ignore)
-    named(fixes, options.attempts)
     budget = Budget.start(options.budget_s, verify=options.verify)
     with launch.ending_with_us(), progress(options.budget_s, options.output.quiet) as waiting:
         captured = capture(options.target, _recording(options, budget, waiting))
         waiting.say("reading what was recorded")
         trace = _joined(captured)
         examination = prescribe(examine(trace, rules, chosen), fixes)
-        wanted = to_try(examination, fixes, options.attempts)
-        trying = Trying(options.verify, options.timeout_s, budget, waiting.say)
-        tried = tuple(tried_on(captured, wanted, trying))
-        waiting.say("writing the report")
-        document = diagnosis(_subject(captured, options), trace, examination, tried)
-        document = _judged(document, captured, options.output.fail_on)
-        folder = options.output.out or captured.folder
-        write_all(document, folder, captured.trace_file, find("profiler_doctor.reports", Report).items)
-    show(document, replace(options.output, out=folder), captured.trace_file)
+        trying = Trying(options.verify, options.timeout_s, budget, waiting.say, fix_files)
+        tried = tuple(tried_on(captured, wanted(examination), trying))
+        return Road(diagnosis(_subject(captured, options), trace, examination, tried), captured)
+
+
+def reported(options: RunOptions, road: Road, document: Diagnosis) -> ExitCode:
+    """Write all files and show the answer; the exit code is the document's."""
+    folder = options.output.out or road.captured.folder
+    with launch.ending_with_us():
+        write_all(document, folder, road.captured.trace_file, find("profiler_doctor.reports", Report).items)
+    show(document, replace(options.output, out=folder), road.captured.trace_file)
     return ExitCode(document.verdict.exit_code)
 
 

@@ -24,6 +24,8 @@ class Trying:
     budget: Budget
     say: Callable[[str], None]
     """Told each phase as it begins."""
+    fix_files: tuple[str, ...] = ()
+    """The user's own files of fixes, absolute."""
 
 
 def tried_on(captured: Captured, wanted: Sequence[Fix], trying: Trying) -> Iterator[Trial]:
@@ -61,6 +63,7 @@ def _request(captured: Captured, trying: Trying) -> TrialRequest:
         usual_exit=captured.script_exit or 0,
         known_steps=captured.known_steps,
         silence_s=trying.timeout_s,
+        fix_files=trying.fix_files,
     )
     return TrialRequest(
         program=program,
