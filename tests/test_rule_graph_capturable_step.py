@@ -121,3 +121,15 @@ def test_a_read_after_the_last_launch_is_outside_of_the_graph(tmp_path: Path) ->
 
 def test_steps_of_a_few_kernels_have_little_to_win(tmp_path: Path) -> None:
     assert ask(RULE, steps(3).trace(tmp_path), kernels=13) == []
+
+
+def test_a_gpu_that_hardly_waits_for_the_host_needs_no_graph(tmp_path: Path) -> None:
+    built = TraceBuilder()
+    for step in range(3):
+        built.step(step, step * STEP_NS, STEP_NS)
+        for place in range(KERNELS):
+            at = step * STEP_NS + 10_000 + place * 8_000
+            built.launch("kernel", (at, 5_000), (step * STEP_NS + 20_000 + place * 80_000, 79_000))
+
+    # of the 2 ms judged the GPU is busy for 24 times 79 µs: whatever it waits for is under a tenth
+    assert ask(RULE, built.trace(tmp_path)) == []

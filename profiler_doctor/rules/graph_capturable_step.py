@@ -4,7 +4,7 @@ What it finds
     Three or more steps in a row whose GPU work is the same, piece by piece: kernel names, grids, streams, sizes of
     copies and, where recorded, the shapes of the ops behind them. Between the first and the last launch of each nothing
     forbids a capture: no host wait, no pageable copy, no allocation from the driver. Steps that launch graphs already
-    are not meant.
+    are not meant, nor those in which the GPU waits for the host for less than a tenth of its time.
 
 Why it costs
     The host works out anew, op by op, what it worked out for the step before. One launch of a captured graph takes
@@ -42,14 +42,18 @@ from profiler_doctor.analyzer.measures.host import host_calls
 from profiler_doctor.analyzer.measures.ops import named
 from profiler_doctor.analyzer.measures.places import places
 from profiler_doctor.analyzer.measures.source import where_of
+from profiler_doctor.analyzer.measures.window import linked_time
 from profiler_doctor.analyzer.trace import Trace
 
 EVENT_WAIT = named(r"EventSynchronize")
+HOST_CAUSES = ("op_dispatch", "launch_latency", "python")
 RANDOM = named(r"philox|dropout|distribution_|random|bernoulli")
 
 
 def find(trace: Trace, limits: Limits) -> Iterable[Sighting]:
     """At most one finding: the longest row of equal steps."""
+    if linked_time(trace).share(*HOST_CAUSES) < limits["host_share"]:
+        return
     work = gpu_work(trace)
     work = work[(work["launch"] >= 0) & (work["step"] >= 0)]
     open_steps = _capturable(trace, work, int(limits["event_wait_us"] * 1000))
@@ -132,6 +136,9 @@ RULE = Rule(
     find=find,
     needs=(Has.KERNELS, Has.LAUNCHES, Has.STEPS),
     thresholds={
+        "host_share": Threshold(
+            0.10, "share of the device's span", "where the GPU waits less for launches, no headline"
+        ),
         "steps": Threshold(3, "steps in a row", "two may be equal by chance of a warm-up (RULES.md)"),
         "kernels": Threshold(10, "kernels per step", "a step of fewer launches has little to win"),
         "event_wait_us": Threshold(50, "µs", "an event that is over returns within a few microseconds"),
