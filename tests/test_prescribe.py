@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from profiler_doctor.analyzer.engine import Examination
 from profiler_doctor.analyzer.kinds import Fix
 from profiler_doctor.analyzer.model import Finding, RuleOutcome, Stake, Status
-from profiler_doctor.analyzer.prescribe import UnknownFix, prescribe, to_try
+from profiler_doctor.analyzer.prescribe import UnknownFix, affordable, prescribe, to_try
 
 
 def _fix(name: str, rank: int, *cures: str, hidden: bool = False) -> Fix:
@@ -42,3 +44,21 @@ def test_a_fix_asked_for_by_name_is_tried_whatever_was_found() -> None:
 def test_a_name_that_is_no_fix_is_refused_with_the_names_there_are() -> None:
     with pytest.raises(UnknownFix, match=r"--try chaep: there is no such fix\. Choose from cheap, dear\."):
         to_try(_examination(), FIXES, ("chaep",))
+
+
+def test_other_settings_of_a_fix_come_after_all_fixes_of_their_own() -> None:
+    setting = replace(_fix("setting", 0, "AAA001"), variant_of="cheap")
+
+    assert [fix.name for fix in to_try(_examination(AAA001="found"), (setting, *FIXES))] == ["cheap", "dear", "setting"]
+
+
+def test_a_short_budget_is_cut_at_the_end_but_never_what_was_asked_for() -> None:
+    fixes = tuple(_fix(name, 1) for name in "abcd")
+
+    def kept(asked: str, left_s: float) -> str:
+        return "".join(fix.name for fix in affordable(fixes, asked, left_s))
+
+    # a trial takes 20 s
+    assert [kept("", left_s) for left_s in (0.0, 20.0, 59.0, 80.0)] == ["a", "a", "ab", "abcd"]
+    assert kept("cd", 20.0) == "cd"
+    assert kept("d", 40.0) == "ad"

@@ -152,6 +152,8 @@ class Root:
     """The module's own untreated call; a treated call may use it."""
 
 
+ENGINE = "engine"
+"""`Fix.excludes` of a fix that hands the root's whole call to something else: a compiler, a graph, another runtime."""
 COMPILER_RANK = 9
 """`Fix.rank` from which on a fix compiles: dear at its first call, cheap where a cache is warm."""
 
@@ -188,6 +190,11 @@ class Fix:
     treat: Callable[[Root], AbstractContextManager[Callable[..., Any]]] | None = None
     freezes: bool = False
     """It works on a copy of the weights: weights that change afterwards make it wrong, and a trial watches for that."""
+    variant_of: str = ""
+    """The fix that this is another setting of: `run` tries it after all others, as far as the budget lasts."""
+    excludes: str = ""
+    """What only one fix at a time can do, in a word ("engine", "precision"): of those with the same word, the best
+    verified one goes into the joint trial."""
     hidden: bool = False
     """Not offered and not listed; for tests and the placebo."""
 

@@ -7,7 +7,12 @@ from dataclasses import replace
 
 from profiler_doctor.analyzer.engine import Examination
 from profiler_doctor.analyzer.errors import UserError
-from profiler_doctor.analyzer.kinds import Fix
+from profiler_doctor.analyzer.kinds import COMPILER_RANK, Fix
+
+TRIAL_S = 20.0
+"""Least time that decides a large gain: three pairs of processes, and 40 blocks of 50 ms each side."""
+COMPILER_TRIAL_S = 40.0
+"""... and a first call that takes as long again."""
 
 
 class UnknownFix(UserError):
@@ -16,7 +21,7 @@ class UnknownFix(UserError):
 
 def prescribe(examination: Examination, fixes: Sequence[Fix]) -> Examination:
     """The same examination, each finding with the names of the fixes that may cure it, cheapest first."""
-    known = sorted((fix for fix in fixes if not fix.hidden), key=lambda fix: (fix.rank, fix.name))
+    known = sorted((fix for fix in fixes if not fix.hidden), key=_place)
     outcomes = []
     for outcome in examination.outcomes:
         cures = tuple(fix.name for fix in known if outcome.code in fix.cures)
@@ -36,8 +41,28 @@ def named(fixes: Sequence[Fix], names: Sequence[str]) -> tuple[Fix, ...]:
 
 
 def to_try(examination: Examination, fixes: Sequence[Fix], asked: Sequence[str] = ()) -> tuple[Fix, ...]:
-    """The fixes for what was found and matters, and those asked for by name, cheapest first. Raises UnknownFix."""
+    """The fixes for what was found and matters, and those asked for by name. Raises UnknownFix.
+
+    Cheapest first, and other settings of a fix after all of them: a budget that is short is cut at the end.
+    """
     asked_for = named(fixes, asked)
     found = {outcome.code for outcome in examination.outcomes if outcome.status == "found"}
     wanted = [fix for fix in fixes if fix in asked_for or (not fix.hidden and found & set(fix.cures))]
-    return tuple(sorted(wanted, key=lambda fix: (fix.rank, fix.name)))
+    return tuple(sorted(wanted, key=_place))
+
+
+def affordable(fixes: Sequence[Fix], asked: Sequence[str], left_s: float) -> tuple[Fix, ...]:
+    """Those of `fixes`, in the order given, that `left_s` seconds are enough for; those asked for are always kept.
+
+    A few fixes judged well are worth more than many that end undecided.
+    """
+    kept: list[Fix] = []
+    for fix in sorted(fixes, key=lambda fix: fix.name not in asked):
+        left_s -= COMPILER_TRIAL_S if fix.rank >= COMPILER_RANK else TRIAL_S
+        if fix.name in asked or left_s >= 0 or not kept:
+            kept.append(fix)
+    return tuple(fix for fix in fixes if fix in kept)
+
+
+def _place(fix: Fix) -> tuple[bool, int, str]:
+    return bool(fix.variant_of), fix.rank, fix.name

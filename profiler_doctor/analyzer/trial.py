@@ -73,12 +73,18 @@ def trials(request: TrialRequest, fixes: Sequence[Fix]) -> Iterator[Trial]:
 
 
 def _no_alternatives(verified: Mapping[Cure, float]) -> tuple[Fix, ...]:
-    """Of fixes that cure the very same illnesses the best one: two numbers of threads cannot both be set."""
-    best: dict[tuple[str, ...], Cure] = {}
+    """Of fixes that exclude each other, or cure the very same illnesses, the best one."""
+    best: dict[object, Cure] = {}
     for cure, speedup in verified.items():
-        if cure.cures not in best or speedup > verified[best[cure.cures]]:
-            best[cure.cures] = cure
-    return tuple(cure.fixes[0] for cure in verified if best[cure.cures] == cure)
+        kind = _kind(cure)
+        if kind not in best or speedup > verified[best[kind]]:
+            best[kind] = cure
+    return tuple(cure.fixes[0] for cure in verified if best[_kind(cure)] == cure)
+
+
+def _kind(cure: Cure) -> object:
+    """Two of a kind cannot be in force together: two numbers of threads, two compilers."""
+    return cure.fixes[0].excludes or cure.cures or cure.name
 
 
 def _tried(request: TrialRequest, cure: Cure, share: float, place: tuple[int, int]) -> Trial:

@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from profiler_doctor.analyzer.kinds import COMPILER_RANK, Fix, Machine, Root
+from profiler_doctor.analyzer.kinds import COMPILER_RANK, ENGINE, Fix, Machine, Root
 
 COMPILERS = ("g++", "clang++", "c++")
 
@@ -61,6 +61,7 @@ FIX = Fix(
     snippet="model = torch.compile(model)\n",
     changes_numbers="by rounding (1e-7 to 1e-6 in float32); dropout draws other random numbers",
     rank=COMPILER_RANK,
+    excludes=ENGINE,
     applies=_applies,
     treat=_treat,
 )

@@ -30,6 +30,7 @@ FIX = Fix(
     changes_numbers="by rounding",
     rank=1,
     clock="wall",
+    excludes="threads",
     applies=_applies,
     environment=lambda machine: _threads.environment(1),  # noqa: ARG005  # the same on every machine
     set_up=lambda machine: _threads.at_most(1),  # noqa: ARG005

@@ -31,6 +31,7 @@ FIX = Fix(
     changes_numbers="by rounding",
     rank=1,
     clock="wall",
+    excludes="threads",
     applies=_applies,
     environment=lambda machine: _threads.environment(machine.cpus),
     set_up=lambda machine: _threads.at_most(machine.cpus),

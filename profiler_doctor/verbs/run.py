@@ -81,7 +81,7 @@ def diagnosed(
         waiting.say("reading what was recorded")
         trace = _joined(captured)
         examination = prescribe(examine(trace, rules, chosen), fixes)
-        trying = Trying(options.verify, options.timeout_s, budget, waiting.say, fix_files)
+        trying = Trying(options.verify, options.timeout_s, budget, waiting.say, options.attempts, fix_files)
         tried = tuple(tried_on(captured, wanted(examination), trying))
         return Road(diagnosis(_subject(captured, options), trace, examination, tried), captured)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -10,6 +11,7 @@ from profiler_doctor.analyzer.capture.environment import machine
 from profiler_doctor.analyzer.capture.record import Captured
 from profiler_doctor.analyzer.kinds import Fix
 from profiler_doctor.analyzer.model import Trial
+from profiler_doctor.analyzer.prescribe import affordable
 from profiler_doctor.analyzer.trial import TrialProgress, TrialRequest, trials
 from profiler_doctor.analyzer.trial_arm import Program
 from profiler_doctor.analyzer.trial_verdict import Cure, unmade
@@ -24,21 +26,29 @@ class Trying:
     budget: Budget
     say: Callable[[str], None]
     """Told each phase as it begins."""
+    asked: tuple[str, ...] = ()
+    """Names of fixes to try whatever they cost."""
     fix_files: tuple[str, ...] = ()
     """The user's own files of fixes, absolute."""
 
 
 def tried_on(captured: Captured, wanted: Sequence[Fix], trying: Trying) -> Iterator[Trial]:
     """A trial a fix. What cannot be tried is `not tried`, with the reason, and still brings its snippet."""
-    possible = []
-    for fix in wanted:
-        reason = _why_not(fix, captured, trying)
-        if reason:
-            yield unmade(Cure((fix,)), "not_tried", reason)
-        else:
-            possible.append(fix)
-    if possible:
-        yield from trials(_request(captured, trying), possible)
+    reasons = {fix: _why_not(fix, captured, trying) for fix in wanted}
+    possible = [fix for fix, reason in reasons.items() if reason is None]
+    within = affordable(possible, trying.asked, trying.budget.left_s(time.monotonic()))
+    if within:
+        yield from trials(_request(captured, trying), within)
+    for fix, reason in reasons.items():
+        if fix not in within:
+            yield unmade(Cure((fix,)), "not_tried", reason or _beyond(trying, fix, len(within)))
+
+
+def _beyond(trying: Trying, fix: Fix, tried: int) -> str:
+    return (
+        f"the budget of {trying.budget.total_s:g} s was given to {tried} others; a larger --budget, "
+        f"or `profiler-doctor verify --fix {fix.name}`, tries it"
+    )
 
 
 def _why_not(fix: Fix, captured: Captured, trying: Trying) -> str | None:
@@ -48,7 +58,7 @@ def _why_not(fix: Fix, captured: Captured, trying: Trying) -> str | None:
         return "no module: the script calls no nn.Module with parameters that the fix could be applied to"
     if captured.source is None:
         return "no steps were found, and without steps two programs cannot take turns"
-    return None
+    return fix.applies(machine(captured.facts))
 
 
 def _request(captured: Captured, trying: Trying) -> TrialRequest:

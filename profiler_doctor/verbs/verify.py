@@ -34,7 +34,8 @@ def verify(options: VerifyOptions) -> ExitCode:
     """Record the script, try the fixes that were asked for, and answer for them alone."""
     fixes = asked_for(options.names, options.files)
     files = tuple(str(file.resolve()) for file in options.files)
-    road = diagnosed(options.running, lambda _: fixes, files)
+    running = replace(options.running, attempts=tuple(fix.name for fix in fixes))
+    road = diagnosed(running, lambda _: fixes, files)
     return reported(options.running, road, _answered(road.document, fixes, road.captured.script_exit))
 
 
