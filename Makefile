@@ -34,7 +34,7 @@ fuzz: $(READY)
 docs: $(READY)
 	$(BIN)/python -c "from profiler_doctor.analyzer import document; print(document.schema().decode(), end='')" > docs/diagnosis.schema.json
 
-$(READY): pyproject.toml constraints.txt
+$(READY): pyproject.toml constraints.txt setup.py $(wildcard native/*)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[torch,dev]'
 	touch $@

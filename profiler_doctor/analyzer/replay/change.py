@@ -30,11 +30,14 @@ class _Host:
     keep: Shares
 
     @classmethod
-    def of_rows(cls, trace: Trace, keep: Mapping[int, float]) -> _Host:
-        rows = np.fromiter(keep, dtype=np.int64, count=len(keep))
-        shares = np.fromiter(keep.values(), dtype=np.float64, count=len(keep))
+    def of_rows(cls, trace: Trace, rows: Ints, shares: Shares) -> _Host:
         events = trace.events
         return cls(events.thread[rows].astype(np.int64), events.start_ns[rows], events.ends_at(rows), shares)
+
+    @classmethod
+    def gone_with(cls, trace: Trace, rows: Ints) -> _Host:
+        """All of the host time of these rows."""
+        return cls.of_rows(trace, rows, np.zeros(len(rows)))
 
     def __add__(self, other: _Host) -> _Host:
         return _Host(
@@ -65,11 +68,12 @@ def edited(trace: Trace, score: Score, edit: Edit) -> Score:
     """
     works = score.works
     on_gpu = is_gpu_work(trace)
-    host = _Host.of_rows(trace, {row: keep for row, keep in edit.keep.items() if not on_gpu[row]})
-    keep = np.array([edit.keep.get(row, 1.0) for row in works.row.tolist()])
+    kept, shares = _pairs(edit.keep)
+    host = _Host.of_rows(trace, kept[~on_gpu[kept]], shares[~on_gpu[kept]])
+    keep = _looked_up(kept, shares, works.row)
     dropped = (keep == 0) | ((works.call >= 0) & np.append(_calls_in(score, host.gone), False)[works.call])
     joined = np.isin(works.row, edit.joined)
-    host = host + _Host.of_rows(trace, dict.fromkeys(_wholly(works.op, dropped | joined), 0.0))
+    host = host + _Host.gone_with(trace, _wholly(works.op, dropped | joined))
     host = host + _launches(score, _wholly(works.call, dropped | joined))
     think, own = _without(score, host)
     freed = np.isin(score.calls.row, edit.free)
@@ -81,6 +85,20 @@ def edited(trace: Trace, score: Score, edit: Edit) -> Score:
     gone = np.flatnonzero(freed | _calls_in(score, host.gone))
     changed = replace(changed, freed=frozenset(gone.tolist()))
     return _as_one_graph(trace, changed) if edit.no_launch_gaps else changed
+
+
+def _pairs(keep: Mapping[int, float]) -> tuple[Ints, Shares]:
+    """Rows in order, and the share of each that stays."""
+    rows = np.fromiter(keep, dtype=np.int64, count=len(keep))
+    order = np.argsort(rows, kind="stable")
+    return rows[order], np.fromiter(keep.values(), dtype=np.float64, count=len(keep))[order]
+
+
+def _looked_up(rows: Ints, shares: Shares, wanted: Ints) -> Shares:
+    """The share of each wanted row, 1 where it is not among `rows`."""
+    place = np.searchsorted(rows, wanted)
+    there = np.append(rows, -1)[place] == wanted
+    return np.where(there, np.append(shares, 1.0)[place], 1.0)
 
 
 def _latency(score: Score, own_ns: Ints, freed: Bools) -> Ints:
@@ -100,12 +118,11 @@ def _close(works: Works, chosen: Bools) -> Works:
     )
 
 
-def _launches(score: Score, places: list[int]) -> _Host:
-    """The calls at `places`, each from the end of its op's previous launch on, where there is one."""
+def _launches(score: Score, at: Ints) -> _Host:
+    """The calls `at` these places, each from the end of its op's previous launch on, where there is one."""
     calls, op = score.calls, np.full(len(score.calls.row), -1, dtype=np.int64)
     launched = score.works.call >= 0
     op[score.works.call[launched]] = score.works.op[launched]
-    at = np.asarray(places, dtype=np.int64)
     earlier = calls.after[at]
     same = (earlier >= 0) & (op[at] >= 0) & (op[earlier] == op[at]) & (calls.thread[earlier] == calls.thread[at])
     start = np.where(same, calls.end_ns[earlier], calls.start_ns[at]) + score.window.start_ns
@@ -135,12 +152,11 @@ def _calls_in(score: Score, host: _Host) -> Bools:
     return inside
 
 
-def _wholly(groups: Ints, chosen: Bools) -> list[int]:
+def _wholly(groups: Ints, chosen: Bools) -> Ints:
     """Groups (0 and up) all of whose members are chosen."""
     members = np.bincount(groups[groups >= 0])
     those = np.bincount(groups[chosen & (groups >= 0)], minlength=len(members))
-    whole: list[int] = np.flatnonzero((those == members) & (those > 0)).tolist()
-    return whole
+    return np.flatnonzero((those == members) & (those > 0))
 
 
 def _as_one_graph(trace: Trace, score: Score) -> Score:
@@ -148,7 +164,7 @@ def _as_one_graph(trace: Trace, score: Score) -> Score:
     calls, works, offset = score.calls, score.works, score.window.start_ns
     loader = trace.rows_named(LOADER.search, ("user_annotation", "cpu_op"))
     think = np.zeros_like(score.think_ns)
-    for thread, waiting in _Host.of_rows(trace, dict.fromkeys(loader.tolist(), 0.0)).by_thread().items():
+    for thread, waiting in _Host.gone_with(trace, loader).by_thread().items():
         fetching = waiting.between(calls.free_from_ns + offset, calls.start_ns + offset)
         think += np.where(calls.thread == thread, fetching, 0)
     launching = np.isin(np.arange(len(calls.row)), works.call) & ~calls.waits

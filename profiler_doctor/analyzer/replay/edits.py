@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from profiler_doctor.analyzer.kinds import Edit
-from profiler_doctor.analyzer.trace import Ints
+from profiler_doctor.analyzer.trace import Bools, Ints
 
 Shares = npt.NDArray[np.float64]
 
@@ -71,7 +71,19 @@ def removed(starts: Ints, ends: Ints, keep: Shares) -> Removed:
         return Removed(edges[:0], edges[:0], np.empty(0))
     first, last = np.searchsorted(edges, starts), np.searchsorted(edges, ends)
     share = np.zeros(len(edges) - 1)
-    for piece in np.argsort(lost, kind="stable"):  # the largest loss is written last and stays
-        share[first[piece] : last[piece]] = lost[piece]
+    order = np.argsort(lost, kind="stable")
+    for alike in np.split(
+        order, np.flatnonzero(np.diff(lost[order])) + 1
+    ):  # the largest loss is written last and stays
+        share[_covered(first[alike], last[alike], len(share))] = lost[alike[0]]
     goes = share > 0
     return Removed(edges[:-1][goes], edges[1:][goes], share[goes])
+
+
+def _covered(first: Ints, last: Ints, count: int) -> Bools | slice:
+    """The pieces that any of the stretches from `first` to before `last` holds."""
+    if len(first) == 1:
+        return slice(int(first[0]), int(last[0]))
+    edges = np.bincount(first, minlength=count + 1) - np.bincount(last, minlength=count + 1)
+    covered: Bools = np.cumsum(edges)[:-1] > 0
+    return covered

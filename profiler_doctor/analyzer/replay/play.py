@@ -1,4 +1,7 @@
-"""Play a score: call by call, kernel by kernel, each as soon as what it waits for allows."""
+"""Play a score: call by call, kernel by kernel, each as soon as what it waits for allows.
+
+The loop exists twice, here and in native/play.c, on the same columns: a replay per finding is what diagnosis costs.
+"""
 
 from __future__ import annotations
 
@@ -6,14 +9,16 @@ from array import array
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from profiler_doctor.analyzer.native import accelerator
 from profiler_doctor.analyzer.replay.device import NEVER
 from profiler_doctor.analyzer.replay.score import Score
 from profiler_doctor.analyzer.trace import Ints
 
+NATIVE = accelerator("profiler_doctor.analyzer.replay._play")
 AT_ONCE = 1 << 14
 """Calls whose numbers are Python's at one time: as such they take five times the memory of the columns."""
 
@@ -28,6 +33,30 @@ class Played:
     """End of the last call and of the last work that the window launches."""
 
 
+class _Columns(NamedTuple):
+    """What the loop reads; int64, times in ns. native/play.c takes them in this order."""
+
+    follows: Ints
+    think_ns: Ints
+    own_ns: Ints
+    can_wait: Ints
+    turns: Ints
+    """From which work on each call's turn is, one more for the end."""
+    stream: Ints
+    call: Ints
+    gap_ns: Ints
+    latency_ns: Ints
+    dur_ns: Ints
+    passed_over: Ints
+    waits_for: Ints
+    lag_ns: Ints
+    start_ns: Ints
+    awaiting: Ints
+    """From which place of `awaited` on each call's are, one more for the end."""
+    awaited: Ints
+    residual_ns: Ints
+
+
 def play(score: Score) -> Played:
     """Play all of a score.
 
@@ -35,18 +64,53 @@ def play(score: Score) -> Played:
     blocking call returns at max(its own time, completion of what it waits for + residual) (RULES.md, "Counterfactual
     replay").
     """
-    calls, works, waits = score.calls, score.works, score.waits
-    call_end, ready = (array("q", bytes(8 * (len(calls.row) + 1))) for _ in range(2))
+    columns, streams = _columns(score), int(score.works.stream.max()) + 1
+    call_end, work_end = np.zeros(len(score.calls.row), np.int64), np.zeros(len(score.works.row), np.int64)
+    if NATIVE:
+        NATIVE.play((*columns, call_end, work_end), streams)
+    else:
+        _perform(columns, streams, call_end, work_end)
+    return Played(call_end, work_end, int(max(call_end.max(), work_end[score.works.call >= 0].max())))
+
+
+def _columns(score: Score) -> _Columns:
+    calls, works = score.calls, score.works
+    count = np.zeros(len(calls.row) + 1, np.int64)
+    residual = np.zeros(len(calls.row), np.int64)
+    waiting = {call: done for call, done in score.waits.works.items() if call not in score.freed}
+    for call, done in waiting.items():
+        count[call + 1], residual[call] = len(done), score.waits.residual_ns[call]
+    columns = _Columns(
+        calls.after,
+        score.think_ns,
+        score.own_ns,
+        calls.waits.astype(np.int64),
+        np.append(np.searchsorted(works.turn, np.arange(len(calls.row))), len(works.row)),
+        works.stream,
+        works.call,
+        works.gap_ns,
+        works.latency_ns,
+        works.dur_ns,
+        (score.dropped | score.aside).astype(np.int64),
+        works.waits_for,
+        works.lag_ns,
+        works.start_ns,
+        np.cumsum(count),
+        np.array([work for call in sorted(waiting) for work in waiting[call]], np.int64),
+        residual,
+    )
+    return _Columns(*(np.ascontiguousarray(column, np.int64) for column in columns))
+
+
+def _perform(columns: _Columns, streams: int, call_end: Ints, work_end: Ints) -> None:
+    ends, ready, done_at = (array("q", bytes(8 * count)) for count in (len(call_end), len(call_end) + 1, len(work_end)))
     ready[-1] = NEVER  # of work whose launch is not in the window
-    work_end, stream_end = array("q", bytes(8 * len(works.row))), [NEVER] * (int(works.stream.max()) + 1)
-    turns = np.append(np.searchsorted(works.turn, np.arange(len(calls.row))), len(works.row))
-    place = int(turns[0])
+    stream_end, place = [NEVER] * streams, int(columns.turns[0])
     for early in range(place):  # launched before the window: at its recorded time
-        work_end[early] = stream_end[works.stream[early]] = int(works.start_ns[early] + works.dur_ns[early])
-    awaited = {call: done for call, done in waits.works.items() if call not in score.freed}
-    todo = _works(score, turns)
-    for call, (follows, think, own, can_wait, count) in enumerate(_calls(score, turns)):
-        start = call_end[follows] + think if follows >= 0 else think
+        done_at[early] = stream_end[columns.stream[early]] = int(columns.start_ns[early] + columns.dur_ns[early])
+    todo, awaited = _works(columns), iter(columns.awaited.tolist())
+    for call, (follows, think, own, can_wait, count, awaiting, residual) in enumerate(_calls(columns)):
+        start = ends[follows] + think if follows >= 0 else think
         end = start + own
         ready[call] = start if can_wait else end
         for stream, launching, gap, latency, dur, passed_over, other, lag in islice(todo, count):
@@ -55,32 +119,32 @@ def play(score: Score) -> Played:
                 begin, launched = free + gap, ready[launching] + latency
                 if launched > begin:  # noqa: PLR1730  # this loop runs for every piece of work, and max() is slow
                     begin = launched
-                if other >= 0 and work_end[other] + lag > begin:
-                    begin = work_end[other] + lag
+                if other >= 0 and done_at[other] + lag > begin:
+                    begin = done_at[other] + lag
                 done = begin + dur
                 if done > free:
                     stream_end[stream] = done
-            work_end[place] = done
+            done_at[place] = done
             place += 1
-        for work in awaited.get(call, ()):
-            end = max(end, work_end[work] + waits.residual_ns[call])
-        call_end[call] = end
-    calls_end, works_end = (np.array(ends, np.int64) for ends in (call_end[:-1], work_end))
-    return Played(calls_end, works_end, int(max(calls_end.max(), works_end[works.call >= 0].max())))
+        for work in islice(awaited, awaiting):
+            end = max(end, done_at[work] + residual)
+        ends[call] = end
+    call_end[:], work_end[:] = ends, done_at
 
 
-def _calls(score: Score, turns: Ints) -> Iterator[tuple[Any, ...]]:
-    """Of each call: which it follows, thinking time, own time, whether it can wait, how much work is played after."""
-    columns = (score.calls.after, score.think_ns, score.own_ns, score.calls.waits, np.diff(turns))
-    for first in range(0, len(turns) - 1, AT_ONCE):
-        yield from zip(*(column[first : first + AT_ONCE].tolist() for column in columns), strict=True)
+def _calls(columns: _Columns) -> Iterator[tuple[Any, ...]]:
+    """Of each call: which it follows, thinking time, own time, whether it can wait, how much work is played after, how
+    much is awaited, and the time beyond that."""
+    own = (columns.follows, columns.think_ns, columns.own_ns, columns.can_wait)
+    return _rows((*own, np.diff(columns.turns), np.diff(columns.awaiting), columns.residual_ns), 0)
 
 
-def _works(score: Score, turns: Ints) -> Iterator[tuple[Any, ...]]:
+def _works(columns: _Columns) -> Iterator[tuple[Any, ...]]:
     """Of each piece of work from the window's first turn on what its start and end depend on."""
-    works = score.works
-    passed_over = score.dropped | score.aside
-    places = (works.stream, works.call, works.gap_ns, works.latency_ns, works.dur_ns, passed_over)
-    for first in range(int(turns[0]), len(works.row), AT_ONCE):
-        part = slice(first, first + AT_ONCE)
-        yield from zip(*(column[part].tolist() for column in (*places, works.waits_for, works.lag_ns)), strict=True)
+    places = (columns.stream, columns.call, columns.gap_ns, columns.latency_ns, columns.dur_ns, columns.passed_over)
+    return _rows((*places, columns.waits_for, columns.lag_ns), int(columns.turns[0]))
+
+
+def _rows(columns: tuple[Ints, ...], begin: int) -> Iterator[tuple[Any, ...]]:
+    for first in range(begin, len(columns[0]), AT_ONCE):
+        yield from zip(*(column[first : first + AT_ONCE].tolist() for column in columns), strict=True)
