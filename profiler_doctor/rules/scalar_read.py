@@ -15,7 +15,8 @@ What to do
 
 When not to
     A read at the end of a step that is bound by the GPU costs next to nothing: the host would wait at the next one. A
-    number that decides what to launch next has to be read.
+    number that decides what to launch next has to be read. Numbers that an op reads to know how large its own result
+    is are SYN003's.
 
 Source
     RULES.md, SYN001. CUDA shows an asynchronous copy and a stream synchronization, ROCm a blocking copy.
@@ -30,14 +31,12 @@ import pandas as pd
 
 from profiler_doctor.analyzer.kinds import Edit, Has, Limits, Rule, Sighting, Threshold
 from profiler_doctor.analyzer.measures.modules import module_of
-from profiler_doctor.analyzer.measures.ops import named, ops, outermost_named
+from profiler_doctor.analyzer.measures.ops import ops, outermost_named
 from profiler_doctor.analyzer.measures.places import places
 from profiler_doctor.analyzer.measures.source import source_of, where_of
-from profiler_doctor.analyzer.measures.syncs import syncs
+from profiler_doctor.analyzer.measures.wait_causes import SCALAR, wait_causes
 from profiler_doctor.analyzer.measures.window import Window, window
 from profiler_doctor.analyzer.trace import Trace
-
-SCALAR = named(r"^aten::(item|_local_scalar_dense|is_nonzero)$")
 
 
 def find(trace: Trace, limits: Limits) -> Iterable[Sighting]:
@@ -48,10 +47,9 @@ def find(trace: Trace, limits: Limits) -> Iterable[Sighting]:
     if Has.CPU_ONLY in trace.has:
         yield from _on_the_cpu(trace, span, limits)
         return
-    table = syncs(trace)
+    table = wait_causes(trace)
     table = table[(table["start_ns"] >= span.start_ns) & (table["start_ns"] < span.end_ns)]
-    table = table.assign(read=outermost_named(trace, table["op"].to_numpy(np.int64), SCALAR))
-    table = table[table["read"] >= 0]
+    table = table[table["cause"] == "scalar"].rename(columns={"under": "read"})
     if table["dur_ns"].sum() < limits["waited_share"] * span.span_ns:
         return
     for reads in _by_place(trace, table):

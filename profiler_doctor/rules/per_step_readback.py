@@ -1,0 +1,99 @@
+"""Every step waits until its results have reached the host.
+
+What it finds
+    Copies from the GPU to the host, at least one per step, for which the host stands still for more than 100 µs: the
+    copy call and the synchronization after it, under `.cpu()`, `.to("cpu")`, `.numpy()` or `copy_`.
+
+Why it costs
+    The copy waits for everything that was launched before it, and the host waits for the copy. Until it goes on,
+    nothing is queued, so the GPU has nothing to do afterwards.
+
+What to do
+    Copy into a pinned buffer with `non_blocking=True`, record an event, and wait for the event one step later: the host
+    then runs a step ahead. Results that are only logged can be added up on the device.
+
+When not to
+    A result that decides what to launch next has to arrive first, and one that the caller waits for can only be
+    deferred, not avoided: a request that must be answered is not answered sooner. Where the GPU is always busy the host
+    would wait somewhere else.
+
+Source
+    RULES.md, SYN004. CUDA shows a copy call, often with a synchronization after it, ROCm one blocking copy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+import pandas as pd
+
+from profiler_doctor.analyzer.kinds import Edit, Has, Limits, Rule, Sighting, Threshold
+from profiler_doctor.analyzer.measures.copies import copies
+from profiler_doctor.analyzer.measures.modules import module_of
+from profiler_doctor.analyzer.measures.places import places
+from profiler_doctor.analyzer.measures.source import source_of, where_of
+from profiler_doctor.analyzer.measures.wait_causes import wait_causes
+from profiler_doctor.analyzer.measures.window import Window, linked_work, window
+from profiler_doctor.analyzer.trace import Trace
+
+
+def find(trace: Trace, limits: Limits) -> Iterable[Sighting]:
+    """One finding for each place in the program that waits for its results."""
+    span = window(trace)
+    if span is None:
+        return
+    table = wait_causes(trace)
+    table = table[(table["start_ns"] >= span.start_ns) & (table["start_ns"] < span.end_ns)]
+    table = table[table["cause"] == "readback"]
+    if table["dur_ns"].sum() < limits["waited_share"] * span.span_ns:
+        return
+    for waits in _by_place(trace, table):
+        each = waits.groupby("under")["dur_ns"].sum()
+        slow = each[each > limits["blocked_us"] * 1000]
+        if len(slow) >= span.per:
+            yield _sighting(trace, waits[waits["under"].isin(slow.index)], span)
+
+
+def _sighting(trace: Trace, waits: pd.DataFrame, span: Window) -> Sighting:
+    where, waited = where_of(trace, int(waits["under"].iloc[0])), int(waits["dur_ns"].sum())
+    moved = copies(trace)
+    moved = moved[(moved["direction"] == "DtoH") & moved["op"].isin(waits["op"])]
+    count, last = waits["under"].nunique(), int(linked_work(trace)["launch_start_ns"].max())
+    return Sighting(
+        message=f"{count / span.per:.3g} copies to the host per {span.unit} make the program wait, "
+        f"{waited / span.per / 1e6:.3g} ms in all.",
+        where=where,
+        evidence={
+            "readbacks": count,
+            "waited_ns": waited,
+            "bytes": int(moved["bytes"].clip(lower=0).sum()),
+            "copy_ns": int(moved["dur_ns"].sum()),
+            "last_of_the_window": bool(waits["start_ns"].max() >= last),
+            "steps": span.steps,
+        },
+        intervals_ns=places(waits),
+        edit=Edit(free=tuple(waits["row"].tolist())),
+        basis="the host not waiting for its results in the same step",
+    )
+
+
+def _by_place(trace: Trace, table: pd.DataFrame) -> list[pd.DataFrame]:
+    """The waits of each source line and module, most time first."""
+    rows = table["under"].to_numpy(np.int64)
+    told = zip(source_of(trace, rows), module_of(trace, rows), strict=True)
+    groups = [group for _, group in table.groupby(np.array([str(place) for place in told], dtype=object), sort=False)]
+    return sorted(groups, key=lambda group: -int(group["dur_ns"].sum()))
+
+
+RULE = Rule(
+    code="SYN004",
+    name="per-step-readback",
+    doc=__doc__,
+    find=find,
+    needs=(Has.OPS, Has.KERNELS, Has.LAUNCHES),
+    thresholds={
+        "blocked_us": Threshold(100, "µs per copy", "a copy of a few kilobytes alone takes about 10 µs (RULES.md)"),
+        "waited_share": Threshold(0.005, "share of the window", "less is within the error of any estimate"),
+    },
+)
