@@ -81,11 +81,29 @@ def test_a_treated_root_is_called_counted_and_compared_and_the_cold_call_is_time
     assert said[0]["comparison"]["inputs"] == 3
 
 
-def test_without_fixes_calls_are_only_counted() -> None:
-    treatment, said = _treatment()
-    call = treatment.of(_root(torch.nn.Linear(2, 2)), frozenset({0}))
-    call(torch.ones(1, 2))
-    assert (treatment.calls, said, treatment.watching) == (1, [], False)
+def test_the_untreated_side_is_copied_watched_and_compared_at_the_same_calls_as_a_treated_one() -> None:
+    copies: list[str] = []
+
+    class Model(torch.nn.Linear):
+        def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+            copies.append(side)
+            return torch.nn.Linear(2, 2)
+
+    for name, fixes in (("untreated", ()), ("treated", (_fix("placebo", lambda root: root.call),))):
+        side = name
+        treatment, said = _treatment(*fixes)
+        call = treatment.of(_root(Model(2, 2)), frozenset({0, 1}))
+        watched = [bool(call(torch.ones(1, 2)).numel()) and treatment.watching for _ in range(3)]
+        assert (treatment.calls, treatment.took_hold, watched) == (3, True, [True, False, False])
+        assert [one["say"] for one in said] == ["treated"]
+    assert copies.count("untreated") == copies.count("treated") > 0
+
+
+def test_arguments_that_cannot_be_copied_say_that_the_fix_cannot_be_tried() -> None:
+    treatment, said = _treatment(_fix("placebo", lambda root: root.call))
+    treatment.of(_root(torch.nn.Linear(2, 2), (one for one in "generator")))
+    assert (said, treatment.took_hold) == ([], False)
+    assert treatment.unsuitable[0].startswith("the model's arguments cannot be copied: TypeError")
 
 
 def test_a_model_compared_on_one_set_of_values_only_cannot_be_told() -> None:

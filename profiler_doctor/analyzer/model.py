@@ -202,6 +202,17 @@ class Change:
 
 
 @dataclass(frozen=True, kw_only=True)
+class StepSpread:
+    """Wall time of single un-profiled steps of one side of a trial: the median, and what 5 % and 1 % of them exceed."""
+
+    p50: int
+    p95: int
+    p99: int
+    steps: int
+    """How many steps that is from."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Trial:
     """One fix, tried. `speedup`, `low` and `high` are on the deciding clock; 1.25 means 1.25 times as fast."""
 
@@ -222,6 +233,17 @@ class Trial:
     before_ns: int | None = None
     after_ns: int | None = None
     """Median un-profiled step time of both sides on the wall clock, in the trial's own turn-taking run."""
+    before_spread: StepSpread | None = None
+    after_spread: StepSpread | None = None
+    before_peak_bytes: int | None = None
+    after_peak_bytes: int | None = None
+    """Most memory that each side ever held, in processes that compared no answers: on a GPU what torch had allocated
+    there, else the process's resident memory. None: not measured."""
+    noise: float | None = None
+    """What doing nothing changed at most in any set of the same design on this machine, on the deciding clock (0.02:
+    2 %); None: not measured. A gain within it is not verified."""
+    doubts: tuple[str, ...] = ()
+    """What qualifies the numbers, a sentence each: a contended machine, clocks that disagree, a large noise."""
     cures: tuple[str, ...] = ()
     snippet: str = ""
 

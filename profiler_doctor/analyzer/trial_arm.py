@@ -15,12 +15,15 @@ from typing import Any
 from profiler_doctor.analyzer.capture import launch
 from profiler_doctor.analyzer.capture.plan import Plan, StepSource
 from profiler_doctor.analyzer.kinds import COMPILER_RANK, Fix, Machine, Unsuitable
+from profiler_doctor.analyzer.trial_memory import MemoryWatch
 
 SHORT_RUN_STEPS = 24
 """A script that makes fewer steps than this is not given the full warm-up."""
 LISTEN_S = 0.2
 GRACE_S = 0.2
 """A throw-away process is not given long to close its files."""
+LONG_SILENCE_S = 5.0
+"""From here on it is worth saying."""
 TURN_PIPE = "turn"
 
 
@@ -37,7 +40,7 @@ class Broken(Exception):
 
 
 class NoTime(Exception):
-    """The time given to the trial has passed."""
+    """The time given to the trial has passed. The message says what it was spent on, where that is known."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,11 +94,15 @@ class Block:
     """Nothing but the program's own work was in it."""
     stale: bool = False
     """Weights have changed that the treatment had frozen."""
+    peak_bytes: int = 0
+    """Most memory held so far: on a GPU what torch had allocated there, else the process's resident memory."""
+    interruptions: int = 0
+    """How often the kernel took the CPU away from the process while it wanted to go on."""
 
 
 @dataclass(frozen=True)
 class Treated:
-    """What the child told about one treated root."""
+    """What the child told about one root; the untreated side's is held against its own copies likewise."""
 
     cold_s: float
     equal: bool | None
@@ -107,15 +114,15 @@ class Treated:
 class Arm:
     """One side, with its process. Leaving its `with` block ends the process and everything it started."""
 
-    def __init__(self, program: Program, label: str, fixes: tuple[Fix, ...], compare: bool) -> None:
+    def __init__(self, program: Program, label: str, fixes: tuple[Fix, ...]) -> None:
         self.program = program
         self.label = label
         self.fixes = fixes
-        self.compare = compare and bool(fixes)
         self.treated: list[Treated] = []
         self.steps = 0
         """Boundaries passed by the process at hand."""
         self._child: launch.Child | None = None
+        self._memory: MemoryWatch | None = None
         self._orders = -1
 
     @property
@@ -151,6 +158,7 @@ class Arm:
         wiring = launch.Wiring(log=self.log, pipes={TURN_PIPE: turns}, environment=self._environment())
         try:
             self._child = launch.start(self.program.target, plan, wiring)
+            self._memory = MemoryWatch(self._child.process.pid)
         finally:
             os.close(turns)
 
@@ -204,6 +212,7 @@ class Arm:
     def _heard(self, awaited: str, by_ns: int) -> launch.Message:
         """The awaited message; what comes before it is taken note of."""
         assert self._child is not None
+        assert self._memory is not None
         heard_ns = time.monotonic_ns()
         while True:
             ended = self._child.poll() is not None  # asked first: what it said before is then all in the pipe
@@ -217,10 +226,19 @@ class Arm:
                 heard_ns = now_ns
             elif ended:
                 self._ended()
+            elif (excess := self._memory.excess()) is not None:
+                raise Broken(excess)
             elif now_ns > by_ns:
-                raise NoTime
+                raise NoTime(self._silence((now_ns - heard_ns) / 1e9))
             elif self.program.silence_s is not None and now_ns - heard_ns > self.program.silence_s * 1e9:
                 raise Broken(f"it gave no sign of progress for {self.program.silence_s:g} s")
+
+    def _silence(self, silent_s: float) -> str:
+        """What to say of a side that has said nothing for so long when its time is over."""
+        if silent_s < LONG_SILENCE_S:
+            return ""
+        side = "treated" if self.fixes else "untreated"
+        return f"the {side} program had given no sign of progress for {silent_s:.0f} s"
 
     def _note(self, message: launch.Message) -> None:
         said = message["say"]

@@ -8,12 +8,13 @@ import random
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import TypeVar
 
 from profiler_doctor.analyzer.kinds import Fix
 from profiler_doctor.analyzer.trial_arm import Arm, Block, Broken, NoTime, Over, Pace, Program
+from profiler_doctor.analyzer.trial_memory import keeping
 
 T = TypeVar("T")
 
@@ -52,8 +53,10 @@ class PairSet:
     """Two processes taking turns. Leaving its `with` block ends both."""
 
     def __init__(self, program: Program, label: str, fixes: tuple[Fix, ...], compare: bool) -> None:
-        self.baseline = Arm(program, f"{label}-untreated", (), compare=False)
-        self.treated = Arm(program, f"{label}-treated", fixes, compare)
+        kept = keeping(program.environment, *(fix.environment(program.machine) for fix in fixes))
+        program = replace(program, environment={**kept, **program.environment})
+        self.baseline = Arm(program, f"{label}-untreated", ())
+        self.treated = Arm(program, f"{label}-treated", fixes)
         self.steps = 1
         """Steps in a block."""
         self.settle = 0

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import time
 from collections.abc import Callable
 from itertools import pairwise
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from profiler_doctor.analyzer import plugins
+from profiler_doctor.analyzer.capture.child.memory import Memory
 from profiler_doctor.analyzer.capture.child.session import Session
 from profiler_doctor.analyzer.capture.child.treat import Treatment
 from profiler_doctor.analyzer.kinds import Fix, Machine, Root
@@ -61,6 +63,8 @@ class Turns:
         self._calls_before = 0
         self._roots_before = 0
         self._watched_before = False
+        self._interruptions_before = 0
+        self._memory = Memory(session.torch)
 
     def set_up(self) -> None:
         """Treat the whole process, before the script's next line."""
@@ -98,6 +102,9 @@ class Turns:
             self._say_ready()
         elif len(self._starts_ns) <= self._wanted:
             return
+        elif self._memory.on_gpu:
+            self._memory.finish()
+            self._tell(time.perf_counter_ns(), time.process_time_ns())
         else:
             self._tell(now_ns, cpu_ns)
         self._wait()
@@ -125,6 +132,8 @@ class Turns:
             calls=self._treatment.calls - self._calls_before,
             clean=len(self._treatment.roots) == self._roots_before and not self._watched_before,
             stale=self._treatment.stale(),
+            peak_bytes=self._memory.peak_bytes(),
+            interruptions=_interruptions() - self._interruptions_before,
         )
 
     def _wait(self) -> None:
@@ -143,12 +152,18 @@ class Turns:
 
     def _begin_block(self) -> None:
         """Steps are timed from here on; what this boundary took belongs to none."""
+        self._memory.finish()
         self._calls_before = self._treatment.calls
         self._roots_before = len(self._treatment.roots)
         self._watched_before = self._treatment.watching
+        self._interruptions_before = _interruptions()
         self._begun_cpu_ns = time.process_time_ns()
         self._starts_ns = [time.perf_counter_ns()]
 
     def _give_up(self, error: Exception) -> None:
         self._session.say("failed", error=f"{type(error).__name__}: {error}")
         self._session.end("failed")
+
+
+def _interruptions() -> int:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw
