@@ -40,7 +40,7 @@ def in_window(trace: Trace, chains: Sequence[Chain]) -> list[Chain]:
 
 
 def work_of(trace: Trace, chains: Sequence[Chain]) -> pd.DataFrame:
-    """The work of the chains: columns row, chain (its place), dur_ns, cast.
+    """The work of the chains: columns row, op (of the chain), chain (its place), dur_ns, cast.
 
     Kernels where GPU work is linked; else the ops themselves.
     """
@@ -57,7 +57,8 @@ def work_of(trace: Trace, chains: Sequence[Chain]) -> pd.DataFrame:
         times = np.maximum(trace.events.dur_ns[rows], 0)
     mine = np.flatnonzero((ops >= 0) & (chain_of[ops] >= 0)) if len(ops) else np.zeros(0, np.int64)
     own = ops[mine]
-    return pd.DataFrame({"row": rows[mine], "chain": chain_of[own], "dur_ns": times[mine], "cast": cast[own]})
+    columns = {"row": rows[mine], "op": own, "chain": chain_of[own], "dur_ns": times[mine], "cast": cast[own]}
+    return pd.DataFrame(columns)
 
 
 def called(trace: Trace, rows: Ints) -> Ints:
@@ -70,15 +71,17 @@ def called(trace: Trace, rows: Ints) -> Ints:
 def fusing(trace: Trace, chains: Sequence[Chain]) -> Edit:
     """Of each chain one piece of work stays, as long as the longest, or as the bytes need that must be moved.
 
-    What stays is no cast where there is something else: a cast may be another finding's to drop.
+    What stays is no cast where there is something else: a cast may be another finding's to drop. The ops of the pieces
+    that go, go with them.
     """
     work, speed, keep = work_of(trace, chains), bytes_per_s(trace), {}
     for place, group in work.groupby("chain"):
-        rows, times = group["row"].tolist(), group["dur_ns"].to_numpy()
-        keep.update(dict.fromkeys(rows, 0.0))
-        floor = 1e9 * chains[int(str(place))].moved / speed if speed else 0.0
+        rows, times, chain = group["row"].tolist(), group["dur_ns"].to_numpy(), chains[int(str(place))]
+        keep.update(dict.fromkeys((*chain.rows, *rows), 0.0))
+        floor = 1e9 * chain.moved / speed if speed else 0.0
         own = np.where(group["cast"].to_numpy(), 0, times) if not group["cast"].all() else times
         most = int(own.argmax())
+        keep.pop(int(group["op"].iloc[most]))
         keep[rows[most]] = max(float(times.max()), min(floor, float(times.sum()))) / max(int(times[most]), 1)
     return Edit(keep=keep)
 
