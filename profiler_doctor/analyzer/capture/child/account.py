@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import sys
 from dataclasses import asdict, dataclass, field, replace
 
+from profiler_doctor.analyzer.capture.child.compiling import Compiling
 from profiler_doctor.analyzer.capture.child.observed import Observed
 from profiler_doctor.analyzer.capture.child.steptimes import StepTimes
 from profiler_doctor.analyzer.facts import Facts
@@ -15,6 +18,7 @@ class Account:
     """The times of the run's steps, kept apart by what was going on."""
 
     observed: Observed
+    compiling: Compiling
     unprofiled: StepTimes = field(default_factory=StepTimes)
     profiled: StepTimes = field(default_factory=StepTimes)
     step_source: str = ""
@@ -24,6 +28,7 @@ class Account:
     optimizer_steps: int = 0
     own_profiler: bool = False
     cut: list[str] = field(default_factory=list)
+    source_folder: str = field(default_factory=lambda: os.path.realpath(sys.path[0]) if sys.path else "")
 
     def facts(self) -> Facts:
         """All of it, as rules read it."""
@@ -39,6 +44,8 @@ class Account:
             step_cpu_ns=tuple(self.unprofiled.cpu_ns),
             copy_bytes_per_s=self.copy_bytes_per_s,
             cut=tuple(self.cut),
+            compiles=self.compiling.facts(),
+            source_folder=self.source_folder,
         )
 
     def to_json(self) -> str:

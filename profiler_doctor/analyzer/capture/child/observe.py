@@ -12,6 +12,7 @@ from itertools import pairwise
 from profiler_doctor.analyzer.capture.child import control
 from profiler_doctor.analyzer.capture.child.account import Account
 from profiler_doctor.analyzer.capture.child.arbitration import Arbiter
+from profiler_doctor.analyzer.capture.child.compiling import Compiling
 from profiler_doctor.analyzer.capture.child.observed import Observed, copy_bytes_per_s
 from profiler_doctor.analyzer.capture.child.ourranges import OurRanges
 from profiler_doctor.analyzer.capture.child.recorder import Recorder, load_ahead
@@ -43,7 +44,9 @@ class Observe:
     def __init__(self, session: Session) -> None:
         self.session = session
         self.observed = Observed(session.torch, session.marks.names)
-        self.account = Account(self.observed)
+        compiling = Compiling(session.torch, lambda: session.marks.alive)
+        compiling.install()
+        self.account = Account(self.observed, compiling)
         self.arbiter = Arbiter(self._step_aside)
         self.phase: Callable[[int], None] = self._warm_up
         self._current = StepTimes()
