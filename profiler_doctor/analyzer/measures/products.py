@@ -25,12 +25,13 @@ def products(trace: Trace) -> pd.DataFrame:
     """One row per product or convolution that launched kernels in the judged window, in order of their ops.
 
     Columns: op (event row of the innermost op), name, type (as the profiler names it, of its first tensor; "" unknown),
-    device, time_ns (sum of its kernels), tf32 and simt (whether any kernel's name says so), flops, bytes (-1 unknown).
+    device, time_ns (sum of its kernels), tf32 and simt (whether any kernel's name says so), flops, bytes (-1 unknown),
+    convolution (else a product of matrices).
     """
     work = linked_work(trace)
-    names = trace.events.matching_names(lambda name: name in PRODUCTS or conv_costs.known(name))
+    known = trace.events.matching_names(lambda name: name in PRODUCTS or conv_costs.known(name))
     work = work[(work["kind"] == "kernel") & (work["op"] >= 0)]
-    work = work[names[trace.events.name[work["op"].to_numpy(np.int64)]]]
+    work = work[known[trace.events.name[work["op"].to_numpy(np.int64)]]]
     codes = trace.events.name[work["row"].to_numpy(np.int64)]
     work = work.assign(
         tf32=trace.events.matching_names(TF32.search)[codes], simt=trace.events.matching_names(SIMT.search)[codes]
@@ -41,7 +42,9 @@ def products(trace: Trace) -> pd.DataFrame:
     ).reset_index()
     rows = table["op"].to_numpy(np.int64)
     kinds, flops, moved = _costs(trace, rows)
-    found: pd.DataFrame = table.assign(name=trace.events.names_at(rows), type=kinds, flops=flops, bytes=moved)
+    names = trace.events.names_at(rows)
+    convolution = np.array([conv_costs.known(name) for name in names], np.bool_)
+    found: pd.DataFrame = table.assign(name=names, type=kinds, flops=flops, bytes=moved, convolution=convolution)
     return found
 
 
