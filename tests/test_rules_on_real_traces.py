@@ -25,6 +25,9 @@ MUST_FIRE: list[tuple[str, str, Mapping[str, float]]] = [
     ("tracelens_mi300_bert_small", "LCH001", {"busy_share": 0.1118}),
     ("hta_a100_nccl_resnet", "LCH001", {"busy_share": 0.23844}),
     ("hta_a100_nccl_resnet", "LCH003", {"steps": 3, "kernels": 900}),
+    ("hta_a100_nccl_resnet", "DST001", {"collectives": 14, "exposed_ns": 29_395_706}),
+    ("hta_rec_rank0", "DST001", {"collectives": 10, "exposed_ns": 336_983_000}),
+    ("hta_rec_rank1", "DST001", {"collectives": 10, "exposed_ns": 303_523_000}),
     ("hta_a100_nccl_resnet", "LAY001", {"transforms": 633, "time_ns": 15_120_910}),
 ]
 """Trace, code, and numbers of the evidence that hold within 1 %. At least 1 % of the step is at stake in each."""
@@ -36,7 +39,7 @@ MUST_NOTE: list[tuple[str, str, int | None]] = [
 ]
 """Trace, health code, number of events."""
 MUST_BE_SILENT: list[tuple[str, str]] = [
-    ("tracelens_b200_vllm_eager", "SYN LAY CPY PRC"),
+    ("tracelens_b200_vllm_eager", "SYN LAY CPY PRC DST MEM"),
     ("tracelens_h100_vit", "LAY ATT PRC SYN CPY"),
     ("tracelens_h100_bert_small", "ATT LAY SYN CPY PRC"),
     ("tracelens_h100_qwen05b", "LCH ATT LAY SYN CPY"),
