@@ -11,8 +11,9 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from profiler_doctor.analyzer.kinds import Machine, Root, Unsuitable  # noqa: E402
-from profiler_doctor.fixes import compile as compiling  # noqa: E402
+from profiler_doctor.fixes import _compiling  # noqa: E402
 from profiler_doctor.fixes.channels_last import FIX as CHANNELS_LAST  # noqa: E402
+from profiler_doctor.fixes.compile import FIX as COMPILE  # noqa: E402
 from profiler_doctor.fixes.inference_mode import FIX as INFERENCE_MODE  # noqa: E402
 from profiler_doctor.fixes.one_thread import FIX as ONE_THREAD  # noqa: E402
 from profiler_doctor.fixes.thread_count import FIX as THREAD_COUNT  # noqa: E402
@@ -106,10 +107,10 @@ def test_threads_that_have_their_cpus_need_no_cap() -> None:
 
 
 def test_compiling_needs_a_compiler_and_a_model_that_is_not_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(compiling.shutil, "which", lambda name: None)
-    assert "no C++ compiler" in str(compiling.FIX.applies(_machine()))
-    assert compiling.FIX.applies(_machine(device="cuda")) is None
-    assert compiling.FIX.applies(_machine(compiled=True)) == "the script compiles its model already"
+    monkeypatch.setattr(_compiling.shutil, "which", lambda name: None)
+    assert "no C++ compiler" in str(COMPILE.applies(_machine()))
+    assert COMPILE.applies(_machine(device="cuda")) is None
+    assert COMPILE.applies(_machine(compiled=True)) == "the script compiles its model already"
 
 
 def test_compile_is_given_the_module_itself_or_what_another_fix_made_of_its_call(
@@ -120,6 +121,6 @@ def test_compile_is_given_the_module_itself_or_what_another_fix_made_of_its_call
     model = torch.nn.Linear(2, 2)
     wrapped = lambda x: model(x)  # noqa: E731, PLW0108  # a call that another fix has put in place
     for call in (model._call_impl, model, wrapped):
-        with compiling.FIX.treat(Root(model, (), {}, call)):
+        with COMPILE.treat(Root(model, (), {}, call)):
             pass
     assert given == [model, model, wrapped]

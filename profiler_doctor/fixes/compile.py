@@ -16,43 +16,8 @@ Source: https://docs.pytorch.org/docs/stable/generated/torch.compile.html
 
 from __future__ import annotations
 
-import os
-import shutil
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import Any
-
-from profiler_doctor.analyzer.kinds import COMPILER_RANK, ENGINE, Fix, Machine, Root
-
-COMPILERS = ("g++", "clang++", "c++")
-
-
-def _applies(machine: Machine) -> str | None:
-    if not machine.has_root:
-        return "no module was called"
-    if machine.compiled:
-        return "the script compiles its model already"
-    names = (os.environ.get("CXX", ""), *COMPILERS)
-    if machine.device == "cpu" and not any(shutil.which(name) for name in names if name):
-        return "no C++ compiler is on the PATH (g++, clang++ or $CXX)"
-    return None
-
-
-@contextmanager
-def _treat(root: Root) -> Iterator[Callable[..., Any]]:
-    import torch
-
-    # a module compiles to a cheaper entry than its bound call does (80 µs a call, measured on a chain of 60 small ops)
-    plain = root.call in (root.module, root.module._call_impl)
-    before = set(vars(root.module))
-    compiled: Callable[..., Any] = torch.compile(root.module if plain else root.call)
-    added = set(vars(root.module)) - before  # torch marks a module that it compiles
-    try:
-        yield compiled
-    finally:
-        for name in added:
-            delattr(root.module, name)
-
+from profiler_doctor.analyzer.kinds import COMPILER_RANK, ENGINE, Fix
+from profiler_doctor.fixes._compiling import can_compile, compiled
 
 FIX = Fix(
     name="compile",
@@ -62,6 +27,6 @@ FIX = Fix(
     changes_numbers="by rounding (1e-7 to 1e-6 in float32); dropout draws other random numbers",
     rank=COMPILER_RANK,
     excludes=ENGINE,
-    applies=_applies,
-    treat=_treat,
+    applies=can_compile,
+    treat=compiled,
 )
