@@ -28,6 +28,8 @@ from profiler_doctor.analyzer.kinds import Limits, Rule, Sighting, Threshold
 from profiler_doctor.analyzer.measures.intervals import union_ns
 from profiler_doctor.analyzer.trace import GPU_WORK, HOST_CALLS, Trace
 
+RECORDED = ("overhead", "cpu_op", "user_annotation", *HOST_CALLS, *GPU_WORK)
+
 
 def find(trace: Trace, limits: Limits) -> Iterable[Sighting]:
     """A note for each sign."""
@@ -51,11 +53,12 @@ def _slower_steps(trace: Trace, limit: float) -> Iterator[Sighting]:
 
 def _own_work(trace: Trace, limit: float) -> Iterator[Sighting]:
     rows = trace.rows("overhead")
-    every = trace.rows("overhead", "cpu_op", "user_annotation", *HOST_CALLS, *GPU_WORK)
     if not len(rows):
         return
-    start, end = trace.events.start_ns, trace.events.end_ns
-    taken, span = union_ns(start[rows], end[rows]), int(end[every].max() - start[every].min())
+    start, ends_at = trace.events.start_ns, trace.events.ends_at
+    kinds = [of for of in (trace.rows(kind) for kind in RECORDED) if len(of)]
+    span = max(int(ends_at(of).max()) for of in kinds) - min(int(start[of].min()) for of in kinds)
+    taken = union_ns(start[rows], ends_at(rows))
     if taken > limit * span:
         names = sorted(set(trace.events.names_at(rows)))
         yield Sighting(

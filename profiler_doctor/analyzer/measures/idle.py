@@ -71,8 +71,8 @@ def _of_device(trace: Trace, device: int, work: pd.DataFrame) -> pd.DataFrame:
         **_host_side(trace, _pick(holes.starts, launched, late), trace.events.thread[launch].astype(np.int64)),
     }
     table = _rows(parts)
-    table["device"] = device
-    table["ended_by"] = work["row"].to_numpy()[ender][table["gap"].to_numpy()]
+    table["device"] = np.int32(device)
+    table["ended_by"] = work["row"].to_numpy()[ender][table["gap"].to_numpy()].astype(np.int32)
     return table.sort_values("start_ns", kind="stable")[list(COLUMNS)]
 
 
@@ -133,7 +133,7 @@ def _rows(by_cause: dict[str, Intervals]) -> pd.DataFrame:
     parts = _together(list(by_cause.values()))
     cause = np.repeat([CAUSES.index(cause) for cause in by_cause], [len(part) for part in by_cause.values()])
     times = {"start_ns": parts.starts, "end_ns": parts.ends, "dur_ns": parts.ends - parts.starts}
-    return pd.DataFrame({**times, "cause": words(cause, CAUSES), "gap": parts.owner})
+    return pd.DataFrame({**times, "cause": words(cause, CAUSES), "gap": parts.owner.astype(np.int32)})
 
 
 IDLE = Table(name="idle", of=idle_gaps)

@@ -93,10 +93,10 @@ def window(trace: Trace) -> Window | None:
 def linked_work(trace: Trace) -> pd.DataFrame:
     """GPU work that is launched within the window: columns of `gpu_work`."""
     work, span = gpu_work(trace), window(trace)
-    linked = work[work["launch"] >= 0]
-    if span is None:
-        return linked
-    return linked[(linked["launch_start_ns"] >= span.start_ns) & (linked["launch_start_ns"] < span.end_ns)]
+    linked = work["launch"] >= 0
+    if span is not None:
+        linked &= (work["launch_start_ns"] >= span.start_ns) & (work["launch_start_ns"] < span.end_ns)
+    return _those(work, linked)
 
 
 @measure
@@ -105,11 +105,13 @@ def linked_idle(trace: Trace) -> pd.DataFrame:
     work = linked_work(trace)
     pieces = idle_gaps(trace)
     first, last = work.groupby("device")["start_ns"].min(), work.groupby("device")["end_ns"].max()
-    pieces = pieces[pieces["device"].isin(first.index)]
-    start = np.maximum(pieces["start_ns"], pieces["device"].map(first))
-    end = np.minimum(pieces["end_ns"], pieces["device"].map(last))
-    pieces = pieces.assign(start_ns=start, end_ns=end, dur_ns=end - start)
-    return pieces[pieces["dur_ns"] > 0]
+    pieces = _those(pieces, pieces["device"].isin(first.index))
+    begins, ends = pieces["device"].map(first), pieces["device"].map(last)
+    inside = (pieces["end_ns"] > begins) & (pieces["start_ns"] < ends)
+    if (~inside | ((pieces["start_ns"] >= begins) & (pieces["end_ns"] <= ends))).all():
+        return _those(pieces, inside)
+    start, end = np.maximum(pieces["start_ns"], begins)[inside], np.minimum(pieces["end_ns"], ends)[inside]
+    return pieces[inside].assign(start_ns=start, end_ns=end, dur_ns=end - start)
 
 
 @measure
@@ -119,6 +121,11 @@ def linked_time(trace: Trace) -> LinkedTime:
     span = sum(int(group["end_ns"].max() - group["start_ns"].min()) for _, group in work.groupby("device"))
     by_cause = {cause: int(pieces.loc[pieces["cause"] == cause, "dur_ns"].sum()) for cause in CAUSES}
     return LinkedTime(span, span - sum(by_cause.values()), by_cause)
+
+
+def _those(table: pd.DataFrame, chosen: pd.Series[bool]) -> pd.DataFrame:
+    """The chosen rows; the table itself where that is all of them, for a copy would stay in memory."""
+    return table if chosen.all() else table[chosen]
 
 
 def _from_launches(trace: Trace, launches: Ints, gpu_end_ns: int) -> Window:
