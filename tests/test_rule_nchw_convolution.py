@@ -97,7 +97,7 @@ def on_a_gpu(folder: Path, device: dict[str, Any], kind: str) -> Trace:
 
 
 def test_on_tensor_cores_the_share_is_of_the_gpus_work(tmp_path: Path) -> None:
-    [seen] = ask(RULE, on_a_gpu(tmp_path, H100, "c10::Half"))
+    [seen] = ask(RULE, on_a_gpu(tmp_path, H100, "float"))
 
     assert seen.evidence["share"] == pytest.approx(1.0)
     assert "GPU's work" in seen.message
@@ -107,10 +107,10 @@ def test_on_tensor_cores_the_share_is_of_the_gpus_work(tmp_path: Path) -> None:
     ("device", "kind"),
     [
         ({"id": 0, "name": "Tesla V100", "computeMajor": 7, "computeMinor": 0}, "float"),
-        ({"id": 0, "name": "Tesla P100", "computeMajor": 6, "computeMinor": 0}, "c10::Half"),
-        ({"id": 0, "name": "AMD Instinct MI300X"}, "c10::Half"),
+        ({"id": 0, "name": "AMD Instinct MI300X"}, "float"),
+        (H100, "c10::Half"),
     ],
-    ids=["no TF32 on Volta", "no tensor cores", "another maker's"],
+    ids=["no TF32 on Volta", "another maker's", "halves are another rule's"],
 )
 def test_a_gpu_without_tensor_cores_for_the_type_is_left_in_peace(
     tmp_path: Path, device: dict[str, Any], kind: str

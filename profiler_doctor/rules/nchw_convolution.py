@@ -3,7 +3,7 @@
 What it finds
     Convolutions over 4-D inputs with one group and at least 8 channels, whose inputs lie in memory as contiguous NCHW,
     and which together take a good part of the step. It looks where the other layout is the library's own: oneDNN on a
-    CPU, and tensor cores on a GPU (half precision from Volta on, float32 as TF32 from Ampere on).
+    CPU, and tensor cores on a GPU from Ampere on (float32 as TF32; for half precision see half-conv-in-nchw).
 
 Why it costs
     The library rearranges every input into its own layout before it computes, and the result back afterwards. In
@@ -31,8 +31,7 @@ from profiler_doctor.analyzer.measures.share import intervals_of, rows_in_window
 from profiler_doctor.analyzer.measures.source import where_of
 from profiler_doctor.analyzer.trace import Trace
 
-VOLTA, AMPERE = (7, 0), (8, 0)
-TENSOR_CORES_FROM = {"c10::Half": VOLTA, "c10::BFloat16": AMPERE, "float": AMPERE}
+TENSOR_CORES_FROM = {"float": (8, 0)}
 """Type → compute capability from which tensor cores multiply it (float as TF32, cuDNN's default)."""
 ONEDNN_TYPES = ("float", "c10::BFloat16", "c10::Half")
 
