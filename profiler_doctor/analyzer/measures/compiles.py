@@ -40,7 +40,7 @@ def compiles(trace: Trace) -> pd.DataFrame:
     marks = _marks(trace)
     told = dict(zip(outermost(trace, marks, phase).tolist(), _ids(trace, marks, DATA), strict=True))
     found["compile_id"] = [told.get(row, "") for row in found["row"].tolist()]
-    return _numbered(found).assign(step=top["step"].to_numpy())
+    return numbered(found).assign(step=top["step"].to_numpy())
 
 
 @measure
@@ -75,7 +75,7 @@ def compiled_regions(trace: Trace) -> pd.DataFrame:
     regions = table[trace.events.matching_names(REGION.search)[trace.events.name[table["row"].to_numpy(np.int64)]]]
     regions = regions.assign(compile_id=_ids(trace, regions["row"].to_numpy(np.int64), REGION))
     found = regions.groupby("compile_id", sort=True).agg(calls=("row", "size"), time_ns=("dur_ns", "sum"))
-    found = _numbered(found.reset_index()).sort_values(["frame", "turn"], kind="stable", ignore_index=True)
+    found = numbered(found.reset_index()).sort_values(["frame", "turn"], kind="stable", ignore_index=True)
     return found[["compile_id", "frame", "turn", "calls", "time_ns"]]
 
 
@@ -122,7 +122,7 @@ def _ids(trace: Trace, rows: Ints, pattern: re.Pattern[str]) -> list[str]:
     return [match["id"] if (match := pattern.match(name)) else "" for name in trace.events.names_at(rows)]
 
 
-def _numbered(table: pd.DataFrame) -> pd.DataFrame:
+def numbered(table: pd.DataFrame) -> pd.DataFrame:
     """With the frame and the turn of each compile id, -1 where it has none."""
     found = [ID.match(text) for text in table["compile_id"]]
     frame = np.array([int(match["frame"]) if match else -1 for match in found], np.int64)

@@ -1,0 +1,85 @@
+"""COM003: a compiled model runs as several graphs instead of one, with Python between them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from profiler_doctor.analyzer.engine import examine
+from profiler_doctor.analyzer.facts import CompileFacts, GraphBreak
+from profiler_doctor.analyzer.plugins import Found
+from profiler_doctor.rules.graph_breaks import RULE
+from tests.asking import ask
+from tests.observed import observed
+from tests.trace_builder import TraceBuilder
+
+US = 1000
+
+
+def broken_step(start: int = 0, number: int = 0) -> TraceBuilder:
+    """A step of 1000 us: one call of 800 us that runs as two graphs.
+
+    400 us of it are ops of the graphs, 100 us an op between them, 20 us reading a value; so 300 us are between.
+    """
+    built = TraceBuilder().step(number, start, 1000 * US)
+    built.op("Torch-Compiled Region: 0/0", start + 100 * US, 800 * US)
+    built.op("aten::addmm", start + 150 * US, 200 * US)
+    built.op("aten::abs", start + 400 * US, 100 * US)
+    built.op("aten::item", start + 520 * US, 20 * US)
+    built.op("TorchDynamo Cache Lookup", start + 550 * US, 10 * US)
+    built.op("Torch-Compiled Region: 1/0", start + 560 * US, 300 * US)
+    return built.op("aten::tanh", start + 600 * US, 200 * US)
+
+
+def test_the_time_between_two_graphs_less_what_one_needs_is_at_stake(tmp_path: Path) -> None:
+    trace = broken_step().trace(tmp_path)
+
+    [finding] = examine(trace, Found((RULE,))).outcomes[0].findings
+
+    assert finding.evidence["graphs_per_call"] == 2
+    assert finding.evidence["between_graphs_ns"] == 300 * US
+    assert finding.stake.share == pytest.approx(0.150, abs=0.001)  # half of 300 us of 1000 us: one graph pays it too
+
+
+def test_the_place_the_reason_and_the_hint_are_those_that_torch_told(tmp_path: Path) -> None:
+    told = GraphBreak(file="/me/net.py", line=19, reason="Tensor.item()", hint="Set it.", code="GB0124", count=3)
+    rare = GraphBreak(file="/me/net.py", line=40, reason="print", count=1)
+
+    [seen] = ask(RULE, observed(broken_step().trace(tmp_path), compiles=CompileFacts(breaks=(rare, told))))
+
+    assert (seen.where.file, seen.where.line) == ("/me/net.py", 19)
+    assert "net.py:19 (GB0124), and at 1 other place: Tensor.item()." in seen.message
+    assert [one["hint"] for one in seen.evidence["breaks"]] == ["Set it.", ""]  # type: ignore[attr-defined]
+
+
+def test_a_foreign_trace_with_stacks_names_the_line_at_which_the_function_goes_on(tmp_path: Path) -> None:
+    built = broken_step().frame("net.py(19): torch_dynamo_resume_in_forward_at_19", 540 * US, 330 * US)
+
+    [seen] = ask(RULE, built.trace(tmp_path))
+
+    assert (seen.where.file, seen.where.line) == ("net.py", 19)
+
+
+def test_two_models_compiled_by_themselves_are_no_break(tmp_path: Path) -> None:
+    built = TraceBuilder().step(0, 0, 1000 * US)
+    built.op("Torch-Compiled Region: 0/0", 100 * US, 300 * US).op("Torch-Compiled Region: 1/0", 450 * US, 300 * US)
+
+    assert ask(RULE, built.trace(tmp_path)) == []
+
+
+def test_a_break_in_the_first_of_three_steps_alone_is_not_judged(tmp_path: Path) -> None:
+    built = broken_step()
+    for number in (1, 2):
+        built.step(number, number * 1000 * US, 1000 * US)
+        built.op("Torch-Compiled Region: 0/0", (number * 1000 + 100) * US, 300 * US)
+
+    assert ask(RULE, built.trace(tmp_path)) == []
+
+
+def test_work_on_another_thread_does_not_fill_the_gap(tmp_path: Path) -> None:
+    built = broken_step().event("cpu_op", "aten::mm", 100 * US, 800 * US, tid=2, args={"External id": 99})
+
+    [seen] = ask(RULE, built.trace(tmp_path))
+
+    assert seen.evidence["between_graphs_ns"] == 300 * US
