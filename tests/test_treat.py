@@ -74,7 +74,7 @@ def test_a_treated_root_is_called_counted_and_compared_and_the_cold_call_is_time
     for _ in range(5):
         assert torch.equal(call(torch.ones(1, 2)), model(torch.ones(1, 2)))
     assert treatment.calls == 5
-    assert not treatment.watching
+    assert treatment.watched_calls == 4
     assert [one["say"] for one in said] == ["treated"]
     assert said[0]["cold_s"] == pytest.approx(0.2, rel=0.5)
     assert said[0]["comparison"]["equal"] is True
@@ -93,8 +93,8 @@ def test_the_untreated_side_is_copied_watched_and_compared_at_the_same_calls_as_
         side = name
         treatment, said = _treatment(*fixes)
         call = treatment.of(_root(Model(2, 2)), frozenset({0, 1}))
-        watched = [bool(call(torch.ones(1, 2)).numel()) and treatment.watching for _ in range(3)]
-        assert (treatment.calls, treatment.took_hold, watched) == (3, True, [True, False, False])
+        watched = [bool(call(torch.ones(1, 2)).numel()) and treatment.watched_calls for _ in range(3)]
+        assert (treatment.calls, treatment.took_hold, watched) == (3, True, [1, 2, 2])
         assert [one["say"] for one in said] == ["treated"]
     assert copies.count("untreated") == copies.count("treated") > 0
 

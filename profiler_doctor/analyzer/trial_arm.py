@@ -118,12 +118,17 @@ class Arm:
         self.program = program
         self.label = label
         self.fixes = fixes
-        self.treated: list[Treated] = []
+        self._treated: dict[int, Treated] = {}
         self.steps = 0
         """Boundaries passed by the process at hand."""
         self._child: launch.Child | None = None
         self._memory: MemoryWatch | None = None
         self._orders = -1
+
+    @property
+    def treated(self) -> tuple[Treated, ...]:
+        """What is known of the answers of each root, from the latest comparison of the process that compares."""
+        return tuple(self._treated.values())
 
     @property
     def log(self) -> Path:
@@ -251,7 +256,8 @@ class Arm:
         if said == "over":
             self.steps = int(message["steps"])
         if said == "treated" and message["comparison"]:  # a process that compares nothing tells nothing new
-            self.treated.append(Treated(cold_s=float(message["cold_s"]), **_answers(message["comparison"])))
+            found = Treated(cold_s=float(message["cold_s"]), **_answers(message["comparison"]))
+            self._treated[int(message["root"])] = found
 
     def _ended(self) -> None:
         assert self._child is not None

@@ -2,8 +2,9 @@
 
 At a call of the model, copies of it are run first, from the same random state and the same buffers: twice, so that the
 program's own noise is known. Then the treated model is run, and everything a call can leave behind is compared:
-outputs, arguments changed in place, buffers, plain attributes, and how far the random generators moved on. Inputs with
-other values, made from the captured ones, tell a branch or a counter that was baked in.
+outputs, arguments changed in place, buffers, plain attributes, what was printed, and how far the random generators
+moved on. Inputs with other values, made from the captured ones, tell a branch or a counter that was baked in; where
+the program trains, the gradients of those calls are compared too, for a step changes the weights by them.
 """
 
 from __future__ import annotations
@@ -15,15 +16,16 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
 
-from profiler_doctor.analyzer.capture.child import difference
+from profiler_doctor.analyzer.capture.child import difference, gradients
 from profiler_doctor.analyzer.capture.child.firing import Firing
 from profiler_doctor.analyzer.capture.child.generators import Generators
 from profiler_doctor.analyzer.capture.child.keeping import Kept, attributes, state_of
 from profiler_doctor.analyzer.capture.child.leaves import Leaves, duplicate, flat, perturb
+from profiler_doctor.analyzer.capture.child.printing import Printing
 
 SLOW_CALL_S = 1.5
 """From here on a second set of other values is not worth its time."""
-PARTS = ("output", "arguments", "state")
+PARTS = ("output", "arguments", "state", "printed")
 
 Call = Callable[..., Any]
 
@@ -62,35 +64,49 @@ class Seen:
     output: Leaves
     arguments: Leaves
     state: Leaves
+    printed: Leaves
     generators: Generators
     took_s: float
+    gradients: gradients.Gradients | None = None
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What a treatment is held to."""
+
+    allowed: float = 0.0
+    """The relative L2 that it may reach beyond the dtype's own."""
+    watch_hooks: bool = True
+    """See whether the user's forward hooks still fire. A compiler must not see the watching: it would compile it in."""
+    trains: bool = False
+    """Compare gradients too."""
+
+
+NO_TERMS = Terms()
 
 
 class Shadow:
     """Untreated copies of one root module, to hold its treated calls against. Made before the treatment begins.
 
-    `allowed` is the relative L2 that the treatment may reach beyond the dtype's own. `watch_hooks`: see whether the
-    user's forward hooks still fire (a compiler must not see the watching, it would compile it in). `untreated` is the
-    context that copies run in.
+    `untreated` is the context that copies run in.
     """
 
     def __init__(
         self,
         torch: Any,
         module: Any,
-        allowed: float = 0.0,
+        terms: Terms = NO_TERMS,
         *,
-        watch_hooks: bool = True,
         untreated: Callable[[], AbstractContextManager[None]] = nullcontext,
     ) -> None:
         self.torch = torch
         self.module = module
-        self.allowed = allowed
+        self.terms = terms
         self.untreated = untreated
-        self.watch_hooks = watch_hooks
         self.strides = {name: weight.stride() for name, weight in module.named_parameters()}
         self._noise: dict[str, float] = {}
         self._met: Leaves | None = None
+        self._before = state_of(torch, module)
 
     def compared(self, treated: Call, args: Any, kwargs: Mapping[str, Any], thorough: bool) -> tuple[Any, Comparison]:
         """Make the program's own call with `treated`, and hold it against copies. Returns its output as well.
@@ -114,6 +130,16 @@ class Shadow:
         output, seen = self._run(treated, self.module, arguments)
         return output, replace(self._judged(reference, seen), inputs=self._is_new(reference)).joined(others)
 
+    def applied(self) -> Comparison:
+        """Whether the treatment left alone, while it was applied, what the module keeps from call to call."""
+        now = state_of(self.torch, self.module)
+        both = {path: then for path, then in self._before.items() if path in now}
+        found = difference.errors(self.torch, both, {path: now[path] for path in both})
+        changed = [path for path, error in found.items() if error]
+        if not changed:
+            return Comparison(True)
+        return Comparison(False, reasons=(f"applying it changed {', '.join(changed[:3])}",))
+
     def _learn_noise(self, one: Seen, other: Seen) -> None:
         """How far two untreated runs are apart, leaf by leaf; infinite: that leaf cannot be held to anything."""
         for part in PARTS:
@@ -130,7 +156,7 @@ class Shadow:
                     if not perturb(self.torch, values, negate):
                         continue
                     generators.restore()
-                    reference = self._run_copy(values)
+                    reference = self._run_copy(values, self.terms.trains)
                 except Exception as error:  # such values make no sense to this model: that says nothing of the fix
                     note = f"other values were not possible: {_said(error)}"
                     total = total.joined(Comparison(True, notes=(note,)))
@@ -144,17 +170,17 @@ class Shadow:
 
     def _on_other_values(self, treated: Call, values: Any, reference: Seen) -> Comparison:
         try:
-            _, seen = self._run(treated, self.module, values)
+            _, seen = self._run(treated, self.module, values, differentiate=reference.gradients is not None)
         except Exception as error:
             return Comparison(False, math.inf, reasons=(f"it fails on other input values: {_said(error)}",))
         return replace(self._judged(reference, seen), inputs=int(difference.tells(self.torch, reference.output)))
 
     def _hooks_judged(self, silent: frozenset[str]) -> Comparison:
-        if not silent or not self.watch_hooks:
+        if not silent or not self.terms.watch_hooks:
             return Comparison(True)
         return Comparison(False, reasons=(f"forward hooks no longer fire on {', '.join(sorted(silent)[:3])}",))
 
-    def _run_copy(self, arguments: Any) -> Seen:
+    def _run_copy(self, arguments: Any, differentiate: bool = False) -> Seen:
         """One call of an untreated copy, its weights laid out in memory as they were at first."""
         held = [value for part in self.module.modules() for _, value in attributes(self.torch, part)]
         module, values = duplicate(self.torch, (self.module, arguments), also=held)
@@ -163,22 +189,26 @@ class Shadow:
             if weight.stride() != strides:
                 weight.data = weight.data.new_empty_strided(weight.shape, strides).copy_(weight.data)
         with self.untreated():
-            return self._run(module, module, values)[1]
+            return self._run(module, module, values, differentiate)[1]
 
-    def _run(self, call: Call, module: Any, arguments: Any) -> tuple[Any, Seen]:
+    def _run(self, call: Call, module: Any, arguments: Any, differentiate: bool = False) -> tuple[Any, Seen]:
         args, kwargs = arguments
-        versions, begun = _versions(module), time.perf_counter()
-        output = call(*args, **kwargs)
-        took_s = time.perf_counter() - begun
+        with Printing(aloud=module is self.module) as printing:
+            versions, begun = _versions(module), time.perf_counter()
+            output = call(*args, **kwargs)
+            took_s = time.perf_counter() - begun
         # a parameter that a call changes is rare, so only such are copied and compared
         changed = frozenset(name for name, version in _versions(module).items() if versions.get(name) != version)
         state, given = state_of(self.torch, module, changed), flat(self.torch, arguments, "argument")
-        seen = flat(self.torch, output, "output")
-        return output, Seen(seen, given, state, Generators.now(self.torch), took_s)
+        seen, printed = flat(self.torch, output, "output"), {"what it prints": printing.text}
+        moved, slopes = Generators.now(self.torch), None
+        if differentiate:
+            slopes = gradients.gradients(self.torch, module, output)
+        return output, Seen(seen, given, state, printed, moved, took_s, slopes)
 
     def _judged(self, reference: Seen, seen: Seen) -> Comparison:
         leaves = [*reference.output.values(), *reference.arguments.values(), *self.module.parameters()]
-        tolerance = max(self.allowed, difference.dtype_tolerance(self.torch, leaves))
+        tolerance = max(self.terms.allowed, difference.dtype_tolerance(self.torch, leaves))
         total = Comparison(True, tolerance=tolerance)
         for part in PARTS:
             expected, found = getattr(reference, part), getattr(seen, part)
@@ -186,8 +216,15 @@ class Shadow:
                 total = total.joined(self._leaf_judged(path, error, tolerance, (expected.get(path), found.get(path))))
         if not reference.generators.same(seen.generators):
             total = total.joined(Comparison(False, reasons=("it draws random numbers differently",)))
+        total = total.joined(self._gradients_judged(reference, seen, tolerance))
         other = difference.reordered(self.torch, reference.output, seen.output)
         return replace(total, notes=total.notes + tuple(f"{path} has another order in memory" for path in other))
+
+    def _gradients_judged(self, reference: Seen, seen: Seen, tolerance: float) -> Comparison:
+        error, where = gradients.difference(self.torch, reference.gradients, seen.gradients)
+        if error <= gradients.allowed(tolerance):
+            return Comparison(True)
+        return Comparison(False, error, gradients.allowed(tolerance), (f"the gradient of {where} is another",))
 
     def _leaf_judged(self, path: str, error: float, tolerance: float, leaves: tuple[Any, Any]) -> Comparison:
         noise = self._noise.get(path, 0.0)

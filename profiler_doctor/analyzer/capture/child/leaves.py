@@ -23,6 +23,11 @@ def flat(torch: Any, value: Any, path: str = "") -> Leaves:
     return {place: _kept(torch, leaf) for place, leaf in _walk(torch, value, path)}
 
 
+def tensors(torch: Any, value: Any) -> list[Any]:
+    """The tensors themselves that stand anywhere in a nested value."""
+    return [leaf for _, leaf in _walk(torch, value, "") if isinstance(leaf, torch.Tensor)]
+
+
 def duplicate(torch: Any, value: Any, also: Iterable[Any] = ()) -> Any:
     """A deep copy. Tensors that share memory share it in the copy too; results of autograd become leaves.
 

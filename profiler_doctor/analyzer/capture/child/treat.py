@@ -12,8 +12,9 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from typing import Any
 
-from profiler_doctor.analyzer.capture.child.compare import Comparison, Shadow
+from profiler_doctor.analyzer.capture.child.compare import Comparison, Shadow, Terms
 from profiler_doctor.analyzer.capture.child.leaves import duplicate
+from profiler_doctor.analyzer.capture.child.shapes import Shapes
 from profiler_doctor.analyzer.kinds import COMPILER_RANK, ENGINE, Fix, Machine, Root, Unsuitable
 
 CALL_PLACE = "_compiled_call_impl"
@@ -42,6 +43,8 @@ class Treatment:
         self.unsuitable: list[str] = []
         self._process = ExitStack()
         self._roots = ExitStack()
+        self.watched_calls = 0
+        """Calls so far that more was done in than the program's own work."""
 
     def set_up(self) -> None:
         """What the fixes do to the whole process."""
@@ -81,11 +84,6 @@ class Treatment:
         return whole or len(self.roots) > len(self.unsuitable)
 
     @property
-    def watching(self) -> bool:
-        """Whether a root's first calls are still timed or compared."""
-        return any(root.watched for root in self.roots)
-
-    @property
     def calls(self) -> int:
         """Calls of all roots so far."""
         return sum(root.calls for root in self.roots)
@@ -116,7 +114,8 @@ class Treatment:
         allowed = max((fix.tolerance or 0.0 for fix in self.fixes), default=0.0)
         # a compiler must not see us watch hooks: it would compile that in
         compiles = any(fix.rank >= COMPILER_RANK for fix in self.fixes)
-        return Shadow(self.torch, module, allowed, watch_hooks=not compiles, untreated=self._suspended)
+        terms = Terms(allowed, watch_hooks=not compiles, trains=self.machine.training)
+        return Shadow(self.torch, module, terms, untreated=self._suspended)
 
     @contextmanager
     def _suspended(self) -> Iterator[None]:
@@ -140,6 +139,8 @@ class RootCall:
         self._module = module
         self._treatment = treatment
         self._first: FirstCalls | None = None
+        self._later: FirstCalls | None = None
+        self._number = len(treatment.roots)
         self._weights = self._stamps()
         self._users = _users_own(module)
 
@@ -149,6 +150,9 @@ class RootCall:
         if self._first is not None:
             with unwatched(self._module):
                 return self._watched(self._first, args, kwargs)
+        if self._later is not None and self._later.shapes.new(args, kwargs):
+            with unwatched(self._module):
+                return self._watched(self._later, args, kwargs)
         own = vars(self._module)
         watcher = own.get(CALL_PLACE, own)
         if watcher is own:  # what watches this module stands in its class
@@ -160,28 +164,25 @@ class RootCall:
             own[CALL_PLACE] = watcher
 
     def watch(self, shadow: Shadow | None, compare_at: frozenset[int], treating_s: float) -> None:
-        """Time the first calls and, where there is a shadow, hold some of them against it."""
+        """Time the first calls and, where there is a shadow, hold some of them against it, and later other shapes."""
         self._first = FirstCalls(self._call, shadow, compare_at, treating_s)
-
-    @property
-    def watched(self) -> bool:
-        """Whether its first calls are not over."""
-        return self._first is not None
 
     def weights_changed(self) -> bool:
         """Whether a weight is another, or holds other values, than when the treatment began."""
         return self._stamps() != self._weights
 
     def _watched(self, first: FirstCalls, args: Any, kwargs: Mapping[str, Any]) -> Any:
+        self._treatment.watched_calls += 1
         try:
             output = first.call(args, kwargs)
         except Exception as error:
-            self._first = None
+            self._first = self._later = None
             self._treatment.say("failed", error=f"{type(error).__name__}: {error}")
             raise
         if first.over:
-            self._first = None
-            self._treatment.say("treated", cold_s=first.cold_s, comparison=as_json(first.comparison))
+            self._first, self._later = None, first if first.compares else None
+            comparison = as_json(first.comparison)
+            self._treatment.say("treated", root=self._number, cold_s=first.cold_s, comparison=comparison)
         return output
 
     def _stamps(self) -> list[tuple[Any, ...]]:
@@ -217,7 +218,10 @@ def _users_own(module: Any) -> Any:
 
 
 class FirstCalls:
-    """The first calls of a treated root: how long the cold one takes, and whether the answers are the same."""
+    """The first calls of a treated root: how long the cold one takes, and whether the answers are the same.
+
+    Where there is a shadow, calls with tensors of other shapes are compared as well.
+    """
 
     def __init__(
         self, call: Callable[..., Any], shadow: Shadow | None, compare_at: frozenset[int], treating_s: float
@@ -226,6 +230,7 @@ class FirstCalls:
         self._call = call
         self._shadow = shadow
         self._compare_at = compare_at if shadow is not None else frozenset()
+        self.shapes = Shapes()
         self._left = max({1, *self._compare_at}) + 1
         self._treating_s = treating_s
         self._took_s: list[float] = []
@@ -233,8 +238,16 @@ class FirstCalls:
 
     def call(self, args: Any, kwargs: Mapping[str, Any]) -> Any:
         """The next call, compared or only timed."""
+        other_shapes = self.over or (self.compares and self.shapes.new(args, kwargs))  # afterwards they alone come here
         self._number += 1
-        return self._compared(args, kwargs) if self._number in self._compare_at else self._timed(*args, **kwargs)
+        if self._number in self._compare_at or other_shapes:
+            return self._compared(args, kwargs)
+        return self._timed(*args, **kwargs)
+
+    @property
+    def compares(self) -> bool:
+        """Whether calls of other shapes are to be compared still."""
+        return self._shadow is not None and not self.shapes.enough
 
     @property
     def over(self) -> bool:
@@ -248,14 +261,17 @@ class FirstCalls:
 
     def _compared(self, args: Any, kwargs: Mapping[str, Any]) -> Any:
         assert self._shadow is not None
+        before = self._shadow.applied() if self._number == 0 else Comparison(True)
         output, found = self._shadow.compared(self._timed, args, kwargs, thorough=self._number == 0)
+        found = found.joined(before)
         self.comparison = found if self.comparison is None else self.comparison.joined(found)
         return output
 
     def _timed(self, *args: Any, **kwargs: Any) -> Any:
         begun = time.perf_counter()
         output = self._call(*args, **kwargs)
-        self._took_s.append(time.perf_counter() - begun)
+        if not self.over:
+            self._took_s.append(time.perf_counter() - begun)
         return output
 
 

@@ -62,7 +62,7 @@ class Turns:
         self._begun_cpu_ns = 0
         self._calls_before = 0
         self._roots_before = 0
-        self._watched_before = False
+        self._watched_before = 0
         self._interruptions_before = 0
         self._memory = Memory(session.torch)
 
@@ -130,7 +130,8 @@ class Turns:
             cpu_ns=cpu_ns - self._begun_cpu_ns,
             step_ns=times[:MOST_STEP_TIMES],
             calls=self._treatment.calls - self._calls_before,
-            clean=len(self._treatment.roots) == self._roots_before and not self._watched_before,
+            clean=len(self._treatment.roots) == self._roots_before
+            and self._treatment.watched_calls == self._watched_before,
             stale=self._treatment.stale(),
             peak_bytes=self._memory.peak_bytes(),
             interruptions=_interruptions() - self._interruptions_before,
@@ -155,7 +156,7 @@ class Turns:
         self._memory.finish()
         self._calls_before = self._treatment.calls
         self._roots_before = len(self._treatment.roots)
-        self._watched_before = self._treatment.watching
+        self._watched_before = self._treatment.watched_calls
         self._interruptions_before = _interruptions()
         self._begun_cpu_ns = time.process_time_ns()
         self._starts_ns = [time.perf_counter_ns()]
