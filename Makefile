@@ -20,6 +20,7 @@ check: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python -m profiler_doctor.verbs.catalogue --check docs
 
 # Speed and memory of reading and analysis. `make bench FULL=1` also measures large traces and other tools (half an
 # hour), and writes docs/performance.md.
@@ -30,9 +31,9 @@ bench: $(READY)
 fuzz: $(READY)
 	$(BIN)/python -m tests.fuzz_reading --mutations 10000
 
-# The page that is made from the code: the document's schema. A test fails when it is stale.
+# The pages that are made from the code: rules, fixes, the document's schema. `make check` fails when one is stale.
 docs: $(READY)
-	$(BIN)/python -c "from profiler_doctor.analyzer import document; print(document.schema().decode(), end='')" > docs/diagnosis.schema.json
+	$(BIN)/python -m profiler_doctor.verbs.catalogue docs
 
 $(READY): pyproject.toml constraints.txt setup.py $(wildcard native/*)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
