@@ -11,6 +11,11 @@ from functools import wraps
 from typing import Any
 
 from profiler_doctor.analyzer.capture import processors
+from profiler_doctor.analyzer.capture.child.arrays import Arrays
+from profiler_doctor.analyzer.capture.child.loaders import Loaders
+from profiler_doctor.analyzer.capture.child.optimizers import Optimizers
+from profiler_doctor.analyzer.capture.child.pauses import Pauses
+from profiler_doctor.analyzer.capture.child.ranges import mirror
 from profiler_doctor.analyzer.capture.child.replacing import Undo, replaced
 from profiler_doctor.analyzer.capture.child.roots import CALL_PLACE
 from profiler_doctor.analyzer.facts import Facts, RootFacts
@@ -57,12 +62,16 @@ class Observed:
         self.torch_profiles: Callable[[], bool] = lambda: False
         self._environment = {name: os.environ[name] for name in sorted(os.environ) if name.startswith(TELLING)}
         """Taken now: torch itself sets some of them later on."""
+        self._arrays, self._pauses = Arrays(torch), Pauses()
+        self._loaders, self._optimizers = Loaders(torch), Optimizers()
 
     def install(self) -> tuple[Undo, ...]:
-        """Count backward passes and see the modes in force in them; returns what stops that."""
+        """Count backward passes, see the modes in force in them, watch what the host does; returns what stops that."""
         autograd = self._torch.autograd
         counted = [replaced(autograd, name, self._backward) for name in ("backward", "grad")]
-        return (*counted, replaced(autograd, "gradcheck", self._gradcheck))
+        mirror.on_recording += [self._arrays.recording, self._pauses.recording]
+        watched = (*self._loaders.install(), *self._optimizers.install())
+        return (*counted, replaced(autograd, "gradcheck", self._gradcheck), *watched, mirror.on_recording.clear)
 
     def before_call(self, serial: str, module: Any, inputs: tuple[str, list[Any]]) -> None:
         """An outermost module is about to be called with tensors of this signature."""
@@ -102,6 +111,10 @@ class Observed:
             debug_modes=tuple(self.debug_modes),
             environment=self._environment,
             torch=str(self._torch.__version__),
+            arrays=self._arrays.facts(),
+            loaders=self._loaders.facts(),
+            optimizers=self._optimizers.facts(),
+            pauses_ns=tuple(self._pauses.found_ns),
         )
 
     def _described(self, serial: str, module: Any) -> _Root:

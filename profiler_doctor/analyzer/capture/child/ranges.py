@@ -20,14 +20,26 @@ class Mirror:
     """Copies ranges into the trace that is being recorded."""
 
     def __init__(self) -> None:
-        self.open: Open | None = None
-        """Opens a range of this name in the trace; None while nothing is recorded."""
+        self._open: Open | None = None
         self.close: Close = lambda _opened: None
         self.on_range: Callable[[str], None] | None = None
         """Told each name; None where no range marks a step."""
         self._local = threading.local()
         self._started: dict[int, Any] = {}
         self._numbers = count(1)
+        self.on_recording: list[Callable[[bool], None]] = []
+        """Told when a recording begins (True) and before it ends (False)."""
+
+    @property
+    def open(self) -> Open | None:
+        """Opens a range of this name in the trace; None while nothing is recorded."""
+        return self._open
+
+    @open.setter  # noqa: A003  # the property itself
+    def open(self, how: Open | None) -> None:
+        self._open = how
+        for hear in self.on_recording:
+            hear(how is not None)
 
     def push(self, name: str) -> int:
         """A nested range begins on this thread; its depth, from 0."""

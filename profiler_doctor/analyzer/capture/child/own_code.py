@@ -1,0 +1,45 @@
+"""Which line of the user's own code is at work right now."""
+
+from __future__ import annotations
+
+import os
+import sys
+import sysconfig
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from types import FrameType
+
+OURS = str(Path(__file__).parents[2])
+INSTALLED = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
+Place = tuple[str, int]
+"""File, shortened as torch's profiler shortens it, and line; ("", 0) unknown."""
+
+
+def own_frames(frame: FrameType | None) -> Iterator[FrameType]:
+    """The frame and its callers, innermost first, without those of installed packages and ours."""
+    while frame is not None:
+        if _is_own(frame.f_code.co_filename):
+            yield frame
+        frame = frame.f_back
+
+
+def own_place(frame: FrameType | None) -> Place:
+    """The innermost line of the user's own code."""
+    own = next(own_frames(frame), None)
+    return (short(own.f_code.co_filename), own.f_lineno) if own is not None else ("", 0)
+
+
+def short(file: str) -> str:
+    """The path below the entry of `sys.path` that it lies in."""
+    for entry in filter(None, sys.path):
+        if file.startswith(entry + os.sep):
+            return file[len(entry) + 1 :]
+    return file
+
+
+@cache
+def _is_own(file: str) -> bool:
+    if file.startswith(("<", OURS)) or any(part in file for part in INSTALLED):
+        return False
+    return not file.startswith(tuple(sysconfig.get_paths()[name] for name in ("stdlib", "platstdlib")))

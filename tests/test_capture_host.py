@@ -1,0 +1,79 @@
+"""What our capture sees of the host's work: lists of arrays, loaders, optimizers, the garbage collector."""
+
+from __future__ import annotations
+
+import pytest
+
+from profiler_doctor.analyzer.capture.record import Captured
+from tests.watched import ranges, recorded, write
+
+SCRIPT = """
+    import gc
+    import numpy as np
+    import torch
+    from torch.utils.data import DataLoader, Subset, TensorDataset
+
+    torch.set_num_threads(1)
+    net = torch.nn.Linear(8, 4)
+    decayed = [{"params": [net.weight], "weight_decay": 0.1}]
+    optimizer = torch.optim.SGD(
+        decayed + [{"params": [net.bias]}], lr=0.1)
+    data = Subset(TensorDataset(torch.randn(64, 8)), range(32))
+    rows = [np.ones(8, np.float32) for _ in range(4)]
+
+    def batches(collate=None):
+        yield from DataLoader(data, batch_size=4, collate_fn=collate)
+
+    for epoch in range(9):
+        for (batch,) in batches():
+            goal = torch.tensor(rows)
+            torch.tensor([1.0, 2.0])
+            torch.as_tensor(np.ones(3))
+            loss = (net(batch) - goal[:, :4]).square().sum()
+            loss.backward()
+            gc.collect(0)
+            optimizer.step()
+            optimizer.zero_grad()
+"""
+
+
+@pytest.fixture(scope="module")
+def captured(tmp_path_factory: pytest.TempPathFactory) -> Captured:
+    folder = tmp_path_factory.mktemp("host")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        return recorded(write(folder, SCRIPT))
+
+
+def test_a_list_of_arrays_is_a_range_in_the_recording_and_its_line_a_fact(captured: Captured) -> None:
+    [seen] = captured.facts.arrays
+
+    assert (seen.file, seen.line, seen.call) == ("script.py", 20, "torch.tensor")
+    assert (seen.arrays, seen.elements) == (4, 32)
+    assert captured.trace_file is not None
+    assert seen.calls >= ranges(captured.trace_file)[seen.range_name] >= 5
+
+
+def test_a_loader_tells_what_it_was_told(captured: Captured) -> None:
+    [loader] = captured.facts.loaders
+
+    assert (loader.dataset, loader.samples, loader.in_memory) == ("Subset", 32, True)
+    assert (loader.batch_size, loader.workers, loader.persistent, loader.own_collate) == (4, 0, False, False)
+    assert (loader.file, loader.line) == ("script.py", 16)
+    assert loader.iterators >= 1
+
+
+def test_an_optimizer_tells_its_groups(captured: Captured) -> None:
+    [optimizer] = captured.facts.optimizers
+
+    assert (optimizer.name, optimizer.groups, optimizer.lone_groups, optimizer.settings) == ("SGD", 2, 2, 2)
+    assert (optimizer.tensors, optimizer.parameter_bytes) == (2, 36 * 4)
+    assert (optimizer.file, optimizer.line) == ("script.py", 10)
+    assert not optimizer.fused
+
+
+def test_the_collectors_pauses_are_heard_while_something_is_recorded(captured: Captured) -> None:
+    pauses = [pause for pause in captured.facts.pauses_ns if pause[2] == 0]
+
+    assert len(pauses) >= 5
+    assert all(duration > 0 for _, duration, _ in pauses)
