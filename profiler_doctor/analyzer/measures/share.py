@@ -28,6 +28,11 @@ def share(trace: Trace, op_rows: npt.ArrayLike) -> float:
     return _of_work(trace, rows) if len(work) else _of_thread(trace, rows)
 
 
+def host_share(trace: Trace, rows: npt.ArrayLike) -> float:
+    """The share of the judged window's own thread that the rows cover, 0 … 1, whatever a device did meanwhile."""
+    return _of_thread(trace, np.asarray(rows, dtype=np.int64))
+
+
 def whole(trace: Trace) -> str:
     """What `share` is a share of, in words."""
     if len(linked_work(trace)):
