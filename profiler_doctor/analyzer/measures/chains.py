@@ -12,6 +12,7 @@ from profiler_doctor.analyzer.kinds import Edit
 from profiler_doctor.analyzer.measures import pointwise_costs
 from profiler_doctor.analyzer.measures.element_types import SCALAR_TYPES, width
 from profiler_doctor.analyzer.measures.operands import Operand, operands, tensors
+from profiler_doctor.analyzer.measures.ops import outermost
 from profiler_doctor.analyzer.measures.peaks import device_of, peak_of
 from profiler_doctor.analyzer.measures.sequence import sequence
 from profiler_doctor.analyzer.measures.window import linked_work, window
@@ -146,3 +147,10 @@ def stretches(trace: Trace, chains: Sequence[Chain]) -> tuple[tuple[int, int], .
     events = trace.events
     starts = events.start_ns[[chain.rows[0] for chain in chains]].tolist()
     return tuple(zip(starts, events.ends_at([chain.rows[-1] for chain in chains]).tolist(), strict=True))
+
+
+def enclosing(trace: Trace, rows: Ints, chosen: Ints) -> Ints:
+    """For each op row the outermost of the `chosen` op rows that is it or stands around it, -1 for none."""
+    mask = np.zeros(len(trace.events), np.bool_)
+    mask[chosen] = True
+    return outermost(trace, rows, mask)
