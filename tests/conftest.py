@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from profiler_doctor.analyzer import native
+from profiler_doctor.analyzer.formats import _tokens
+
 ROOT = Path(__file__).parent.parent
 SHARED = ROOT.parent / "shared"
 
@@ -27,3 +30,13 @@ def shared() -> Path:
 @pytest.fixture
 def samples() -> Path:
     return ROOT / "samples"
+
+
+@pytest.fixture(params=["in C", "in Python"])
+def reader(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each of the two readers of chrome traces: a test that asks for it runs once with the tokenizer and once without."""
+    if request.param == "in Python":
+        monkeypatch.setattr(_tokens, "NATIVE", None)
+        monkeypatch.setenv(native.PURE, "1")  # for processes that the test starts
+    elif _tokens.NATIVE is None:
+        pytest.skip("the tokenizer is not here: there was no C compiler, or PROFILER_DOCTOR_PURE is set")

@@ -9,6 +9,7 @@ import pytest
 from tests.fuzz_reading import fuzz, made
 from tests.mutations import seeds
 
+pytestmark = pytest.mark.usefixtures("reader")
 MUTATIONS = 500
 PARTS = 5
 

@@ -17,6 +17,7 @@ from profiler_doctor.analyzer.measures.totals import totals
 from profiler_doctor.analyzer.reading import read
 from profiler_doctor.analyzer.trace import Trace
 
+pytestmark = pytest.mark.usefixtures("reader")
 OP = '{"ph": "X", "cat": "cpu_op", "name": "%s", "pid": 1, "tid": 1, "ts": %s, "dur": 5, "args": {"External id": 3}}'
 
 

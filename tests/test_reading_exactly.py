@@ -19,6 +19,7 @@ from profiler_doctor.analyzer.trace import Trace
 from tests import plain_reference
 from tests.trace_builder import TraceBuilder
 
+pytestmark = pytest.mark.usefixtures("reader")
 BROKEN = {
     "invalid_torch2.13_quote_in_name": ('say "hi"', 1),
     "invalid_torch1.13_full_step": ('my "quoted" \\ region\tand tab', 2),

@@ -14,6 +14,7 @@ from profiler_doctor.analyzer.measures.source import source_of
 from profiler_doctor.analyzer.measures.totals import tables, totals
 from profiler_doctor.analyzer.reading import read
 
+pytestmark = pytest.mark.usefixtures("reader")
 SMALL_BYTES = 8_000
 SPANS = (1, 1, 2, 5, 20, 200, 3000)
 TOKENS = [

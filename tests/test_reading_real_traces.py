@@ -19,6 +19,7 @@ from profiler_doctor.analyzer.trace import Trace
 from tests import plain_reference
 from tests.conftest import SHARED
 
+pytestmark = pytest.mark.usefixtures("reader")
 TRACES = sorted((SHARED / "traces").glob("**/*.json.gz"))
 KINETO = [path for path in TRACES if not path.name.startswith(("invalid_", "ort_"))]
 TRUTH: dict[str, Any] = json.loads((SHARED / "ground_truth.json").read_text()) if SHARED.is_dir() else {}

@@ -161,14 +161,13 @@ class Columns:
         for name, argument in self.arguments.items():
             argument.gather()
             self.trouble["argument"] += argument.settle()
-            finished[name] = _column(argument)
+            if argument.pieces:  # none where all that was written is null, or no number
+                finished[name] = _column(argument)
         return finished
 
 
 def _column(argument: Argument) -> Column:
     """One array of rows and one of values."""
-    if not argument.pieces:
-        return Column(np.empty(0, np.int32), np.empty(0, np.int64), None)
     whole = joined(argument.pieces)
     return Column(whole.rows, whole.values, argument.texts.table if whole.texts else None)
 
