@@ -9,6 +9,7 @@ import pytest
 
 from profiler_doctor.analyzer.engine import examine
 from profiler_doctor.analyzer.plugins import Found
+from profiler_doctor.analyzer.replay import stake_of
 from profiler_doctor.analyzer.trace import Trace
 from profiler_doctor.rules.conv_bn_not_folded import RULE
 from tests.asking import ask
@@ -93,3 +94,33 @@ def test_on_a_gpu_the_batch_norms_kernels_are_at_stake(tmp_path: Path) -> None:
     assert outcome.status == "found"
     # the program waits for the GPU at the end of each step of 1 ms, 200 µs of which are the batch norm's
     assert outcome.findings[0].stake.share == pytest.approx(0.2, abs=0.05)
+
+
+def trained_on_a_gpu(folder: Path, bias: Any, training: bool = True) -> Trace:
+    """A convolution of 600 µs with an addition of 100 µs inside it, a batch norm of 200 µs, and its gradient."""
+    conv = arguments(IMAGE, WEIGHT, bias, "[1, 1]", "[1, 1]", "[1, 1]", "1")
+    built = TraceBuilder(devices=[{"id": 0, "name": "NVIDIA H100", "computeMajor": 9, "computeMinor": 0}])
+    built.step(1, 0, 1_000_000)
+    built.op("aten::conv2d", 1_000, 40_000, **conv)
+    built.op("aten::cudnn_convolution", 2_000, 18_000).launch("conv", (5_000, 5_000), (15_000, 600_000))
+    built.op("aten::add_", 21_000, 18_000).launch("elementwise", (25_000, 5_000), (615_000, 100_000))
+    built.op("aten::batch_norm", 50_000, 20_000, **norm(training))
+    built.launch("bn_fw_tr", (55_000, 5_000), (715_000, 200_000))
+    built.op("autograd::engine::evaluate_function: X", 80_000, 20_000)
+    return built.call("cudaDeviceSynchronize", 120_000, 800_000).trace(folder)
+
+
+def test_a_bias_that_a_training_batch_norm_takes_off_again_is_found(tmp_path: Path) -> None:
+    trace = trained_on_a_gpu(tmp_path, PER_CHANNEL)
+
+    [seen] = ask(RULE, trace)
+
+    assert seen.message.startswith("A bias is added after a convolution and taken off again")
+    assert seen.evidence["share"] == pytest.approx(100 / 900)
+    assert seen.edit is not None
+    assert stake_of(trace, [seen.edit]).ns_per_step == 100_000
+
+
+def test_without_a_bias_or_without_training_it_is_not(tmp_path: Path) -> None:
+    assert ask(RULE, trained_on_a_gpu(tmp_path, "")) == []
+    assert ask(RULE, trained_on_a_gpu(tmp_path, PER_CHANNEL, training=False)) == []

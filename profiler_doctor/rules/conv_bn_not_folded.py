@@ -1,16 +1,19 @@
-"""Batch norms in evaluation mode run as a pass of their own after each convolution.
+"""Batch norms in evaluation mode run as a pass of their own after each convolution, or a bias is taken off again.
 
 What it finds
     A batch norm with fixed statistics (training False) that is the very next op after a convolution with as many
-    channels, in a run without any backward pass or optimizer step.
+    channels, in a run without any backward pass or optimizer step. On a GPU also the kernels that add a convolution's
+    bias right before a batch norm that trains.
 
 Why it costs
     With fixed statistics a batch norm is one multiplication and one addition per channel. Both can be put into the
-    convolution's weights and bias once; run separately they read and write every activation again.
+    convolution's weights and bias once; run separately they read and write every activation again. One that trains
+    takes the mean off each channel, and with it the bias that a pass over all activations has just added.
 
 What to do
     `torch.nn.utils.fusion.fuse_conv_bn_eval(conv, bn)` for each pair, `torch.jit.freeze`, or the freezing of
-    `torch.compile` (`torch._inductor.config.freezing`). The results differ by rounding alone.
+    `torch.compile` (`torch._inductor.config.freezing`). The results differ by rounding alone. In a model that trains:
+    `bias=False` in convolutions that are followed by a batch norm.
 
 When not to
     Never while the batch norm trains, and not while the convolution's weights do. A convolution whose result also goes
@@ -27,22 +30,28 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from profiler_doctor.analyzer.kinds import Edit, Has, Limits, Rule, Sighting
+from profiler_doctor.analyzer.measures.chains import enclosing
 from profiler_doctor.analyzer.measures.convolutions import convolutions
 from profiler_doctor.analyzer.measures.operands import operands
-from profiler_doctor.analyzer.measures.ops import ops
+from profiler_doctor.analyzer.measures.ops import inside_named, ops
 from profiler_doctor.analyzer.measures.share import intervals_of, rows_in_window, share, trains, whole
 from profiler_doctor.analyzer.measures.source import where_of
-from profiler_doctor.analyzer.measures.window import window
+from profiler_doctor.analyzer.measures.window import linked_work, window
 from profiler_doctor.analyzer.trace import Trace
 
 TRAINING_FLAG = {"aten::batch_norm": 5, "aten::_batch_norm_impl_index": 5, "aten::cudnn_batch_norm": 5}
 """Name → place of the flag among the arguments; the running statistics stand right before it."""
+BIAS = 2
+"""Place of the bias among a convolution's arguments."""
 
 
 def find(trace: Trace, _: Limits) -> Iterable[Sighting]:
     """At most one finding, for all pairs of the window."""
-    pairs = [] if trains(trace) else _pairs(trace)
-    norms = rows_in_window(trace, [norm for _, norm in pairs])
+    pairs = _pairs(trace)
+    if trains(trace):
+        yield from _useless_biases(trace, [conv for conv, norm in pairs if _trains(trace, norm)])
+        return
+    norms = rows_in_window(trace, [norm for _, norm in pairs if _fixed(trace, norm)])
     if not len(norms):
         return
     events, span = trace.events, window(trace)
@@ -63,6 +72,27 @@ def find(trace: Trace, _: Limits) -> Iterable[Sighting]:
     )
 
 
+def _useless_biases(trace: Trace, convs: list[int]) -> Iterable[Sighting]:
+    """On a GPU the bias is added by a kernel of its own; oneDNN adds it on the way, which costs nothing."""
+    work = linked_work(trace)
+    adds = work["op"].to_numpy(np.int64)
+    adds = adds[inside_named(trace, adds, "aten::add_".__eq__)]
+    biased = [row for row in convs if len(operands(trace, row)) > BIAS and operands(trace, row)[BIAS].dims]
+    adds = np.unique(adds[enclosing(trace, adds, np.array(biased, np.int64)) >= 0])
+    span = window(trace)
+    if not len(adds) or span is None:
+        return
+    yield Sighting(
+        message="A bias is added after a convolution and taken off again by the batch norm that follows, "
+        f"{len(adds) / span.per:.3g} times per {span.unit}: {share(trace, adds):.1%} of {whole(trace)}.",
+        where=where_of(trace, int(adds[0])),
+        evidence={"biases_per_step": len(adds) / span.per, "share": share(trace, adds)},
+        intervals_ns=intervals_of(trace, adds),
+        edit=Edit(keep=dict.fromkeys(adds.tolist(), 0.0)),
+        basis="the additions gone; the bias's gradient goes too and is not counted",
+    )
+
+
 def _pairs(trace: Trace) -> list[tuple[int, int]]:
     """Convolution and batch norm rows, where the one is followed by the other and nothing stands between them."""
     table = ops(trace)
@@ -77,7 +107,7 @@ def _pairs(trace: Trace) -> list[tuple[int, int]]:
         if (
             call.forward
             and norm >= 0
-            and _folds(trace, norm, _output(call.input.dims, call.weight.dims, call.transposed))
+            and _fits(trace, norm, _output(call.input.dims, call.weight.dims, call.transposed))
         ):
             found.append((call.row, norm))
     return found
@@ -89,15 +119,25 @@ def _output(given: Sequence[int], weight: Sequence[int], transposed: bool) -> tu
     return given[0] if batched else None, None if transposed else weight[0]
 
 
-def _folds(trace: Trace, norm: int, output: tuple[int | None, int | None]) -> bool:
-    place = TRAINING_FLAG.get(trace.events.name_of(norm))
-    arguments = operands(trace, norm)
-    if place is None or len(arguments) <= place or arguments[place].value != "False":
+def _fits(trace: Trace, norm: int, output: tuple[int | None, int | None]) -> bool:
+    if trace.events.name_of(norm) not in TRAINING_FLAG or not operands(trace, norm):
         return False
-    statistics, dims = arguments[3:5], arguments[0].dims
-    batch, channels = output
-    fits = len(dims) >= 3 and dims[0] == batch and channels in (None, dims[1])
-    return fits and all(operand.dims for operand in statistics)
+    (batch, channels), dims = output, operands(trace, norm)[0].dims
+    return len(dims) >= 3 and dims[0] == batch and channels in (None, dims[1])
+
+
+def _fixed(trace: Trace, norm: int) -> bool:
+    arguments = operands(trace, norm)
+    return _flag(trace, norm) == "False" and all(operand.dims for operand in arguments[3:5])
+
+
+def _trains(trace: Trace, norm: int) -> bool:
+    return _flag(trace, norm) == "True"
+
+
+def _flag(trace: Trace, norm: int) -> str:
+    place, arguments = TRAINING_FLAG[trace.events.name_of(norm)], operands(trace, norm)
+    return arguments[place].value if place < len(arguments) else ""
 
 
 RULE = Rule(
