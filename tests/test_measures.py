@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from profiler_doctor.analyzer.facts import Facts
+from profiler_doctor.analyzer.kinds import Has
 from profiler_doctor.analyzer.measures.copies import copies
 from profiler_doctor.analyzer.measures.device import busy, gpu_work
 from profiler_doctor.analyzer.measures.host import host_calls
@@ -232,3 +233,17 @@ def test_a_step_that_begins_inside_of_the_optimizers_annotation_is_no_part_of_it
     assert table.loc["ProfilerStep#1", "depth"] == 0
     assert table.loc["aten::mm", "self_ns"] == 300
     assert table.loc["aten::add_", "depth"] == 2
+
+
+def test_steps_that_pytorch_1_8_wrote_as_ops_are_steps_and_no_ops(tmp_path: Path) -> None:
+    builder = TraceBuilder()
+    builder.event("Operator", "ProfilerStep#1", 0, 1000, args={}).event("Operator", "aten::mm", 100, 200, args={})
+    trace = builder.event("Operator", "ProfilerStep#2", 1000, 500, args={}).trace(tmp_path)
+
+    assert Has.STEPS in trace.has
+    assert steps(trace)["dur_ns"].tolist() == [1000, 500]
+    assert ops(trace)[["name", "is_op"]].to_numpy().tolist() == [
+        ["ProfilerStep#1", False],
+        ["aten::mm", True],
+        ["ProfilerStep#2", False],
+    ]

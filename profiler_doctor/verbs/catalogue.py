@@ -30,8 +30,8 @@ FIXES_START = """\
 # The fixes
 
 Each fix is one file in `profiler_doctor/fixes/`, and this page is made from them. `profiler-doctor run` tries those
-that cure what it found; `profiler-doctor verify SCRIPT --fix NAME` tries one of your choice. None edits your code: what is
-to be changed for good stands under "To paste".
+that cure what it found; `profiler-doctor verify SCRIPT --fix NAME` tries one of your choice. None edits your code: what
+is to be changed for good stands under "To paste".
 """
 
 

@@ -37,7 +37,7 @@ def what_it_holds(events: Events) -> frozenset[Has]:
     gpu = _complete(events, GPU_WORK)
     ops = _complete(events, ("cpu_op",))
     found = {
-        Has.STEPS: _any_name(events, ("user_annotation",), "ProfilerStep#"),
+        Has.STEPS: _any_name(events, ("user_annotation", "cpu_op"), "ProfilerStep#"),
         Has.OPS: bool(len(ops)),
         Has.KERNELS: bool(len(_complete(events, ("kernel",)))),
         Has.LAUNCHES: _linked(events, gpu),

@@ -11,7 +11,7 @@ import pandas as pd
 from profiler_doctor.analyzer.kinds import Table
 from profiler_doctor.analyzer.measures.names import names_of
 from profiler_doctor.analyzer.measures.nesting import innermost_at, nest
-from profiler_doctor.analyzer.measures.steps import step_at, steps
+from profiler_doctor.analyzer.measures.steps import step_at, step_marks, steps
 from profiler_doctor.analyzer.trace import Bools, Codes, Ints, Trace, measure
 
 SLICES = ("cpu_op", "user_annotation")
@@ -67,9 +67,10 @@ def _cut_at_marks(trace: Trace, thread: Ints, start: Ints, end: Ints) -> Ints:
 
 @measure
 def is_op(trace: Trace) -> Bools:
-    """For every event row: whether it is a cpu_op."""
+    """For every event row: whether it is a cpu_op, and not the mark of a step."""
     mask = np.zeros(len(trace.events), np.bool_)
     mask[trace.rows("cpu_op")] = True
+    mask[step_marks(trace)] = False
     return mask
 
 
