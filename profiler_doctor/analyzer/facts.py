@@ -170,6 +170,17 @@ class SubnormalFacts:
 
 
 @dataclass(frozen=True, kw_only=True)
+class MaskFacts:
+    """A square mask that was alive when the recording ended: bool, or of a floating type and causal."""
+
+    dims: tuple[int, ...]
+    type: str
+    """As torch names it, without `torch.`."""
+    causal: bool
+    """Each position sees itself and those before it, and nothing else."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Facts:
     """One observed run of the user's program."""
 
@@ -213,3 +224,4 @@ class Facts:
     source_folder: str = ""
     """The script's own folder, where files that the recording names without one are looked for."""
     compiles: CompileFacts = CompileFacts()
+    masks: tuple[MaskFacts, ...] = ()
