@@ -146,3 +146,9 @@ def _strange(structure: Any) -> str | None:
     if isinstance(structure, tuple | list):
         return next(filter(None, map(_strange, structure)), None)
     return None if isinstance(structure, (Slot, *PLAIN)) else type(structure).__name__
+
+
+def first_line(error: Exception) -> str:
+    """What an exception says first, short enough for a sentence."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return lines[0][:200] if lines else type(error).__name__

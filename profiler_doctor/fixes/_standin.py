@@ -24,6 +24,8 @@ class Standin:
 
     module: Any
     call: Callable[..., Any]
+    note: str = ""
+    """What a report should add about this treatment: "ran on CPU (12 nodes)"."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """One call in the place of the root's."""

@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from profiler_doctor.analyzer.kinds import ENGINE, Fix, Root, Unsuitable
-from profiler_doctor.fixes._engine import copied, fits_inference
+from profiler_doctor.fixes._engine import copied, first_line, fits_inference
 from profiler_doctor.fixes._torchscript import quiet, without_gradients
 
 
@@ -32,7 +32,7 @@ def _treat(root: Root) -> Iterator[Callable[..., Any]]:
         try:
             scripted = torch.jit.script(copied(root.module))
         except Exception as error:  # whatever its source holds that TorchScript does not know
-            raise Unsuitable(f"TorchScript cannot translate it: {_first_line(error)}") from error
+            raise Unsuitable(f"TorchScript cannot translate it: {first_line(error)}") from error
         frozen: Any = torch.jit.freeze(scripted)
     yield _with_names(frozen)
 
@@ -41,11 +41,6 @@ def _with_names(program: Any) -> Callable[..., Any]:
     """As `without_gradients`, for a call that takes names too."""
     called = without_gradients(lambda args, kwargs: program(*args, **kwargs))
     return lambda *args, **kwargs: called(args, kwargs)
-
-
-def _first_line(error: Exception) -> str:
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return lines[0][:200] if lines else type(error).__name__
 
 
 FIX = Fix(
