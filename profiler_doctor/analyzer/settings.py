@@ -28,11 +28,20 @@ def settings(folder: Path) -> Settings:
 
     Raises BadSettings with the file and the key for what is not usable.
     """
+    found = project_table(folder)
+    return Settings() if found is None else _checked(*found)
+
+
+def project_table(folder: Path) -> tuple[Mapping[str, object], Path] | None:
+    """Our table in the nearest pyproject.toml at or above `folder` that has it, and that file; None: there is none.
+
+    Raises BadSettings for a file that is not TOML.
+    """
     for place in (folder, *folder.resolve().parents):
         table = _table(place / "pyproject.toml")
         if table is not None:
-            return _checked(table, place / "pyproject.toml")
-    return Settings()
+            return table, place / "pyproject.toml"
+    return None
 
 
 def _table(file: Path) -> Mapping[str, object] | None:

@@ -45,6 +45,8 @@ class Target:
     script: str | None = None
     module: str | None = None
     arguments: tuple[str, ...] = ()
+    folder: Path | None = None
+    """Where it runs; None: where we do."""
 
     @property
     def command(self) -> tuple[str, ...]:
@@ -59,9 +61,10 @@ class Target:
 
     def check(self) -> None:
         """Raise where there is nothing to run."""
-        if self.module is None and not Path(self.script or "").exists():
+        folder = self.folder or Path.cwd()
+        if self.module is None and not (folder / (self.script or "")).exists():
             raise UserError(
-                f"There is no file {self.script!r} in {Path.cwd()}. Give the path of the script to run, "
+                f"There is no file {self.script!r} in {folder}. Give the path of the script to run, "
                 "or a module with -m."
             )
 
@@ -197,6 +200,7 @@ def start(target: Target, plan: Plan, wiring: Wiring) -> Child:
                 env=_environment(told, dict(wiring.environment)),
                 pass_fds=kept,
                 start_new_session=wiring.log is not None,
+                cwd=target.folder,
                 **streams,
             )
     finally:

@@ -36,7 +36,7 @@ def op_costs(trace: Trace) -> pd.DataFrame:
     rows = trace.rows("cpu_op")
     known = np.full(len(trace.events), -1)
     costs: list[Cost] = []
-    for combination in _combinations(trace, rows):
+    for combination in combinations(trace, rows):
         found = cost(trace.events.name_of(int(combination[0])), operands(trace, int(combination[0])))
         if found is not None:
             known[combination] = len(costs)
@@ -103,7 +103,7 @@ def _mask(trace: Trace, rows: Ints) -> Bools:
     return mask
 
 
-def _combinations(trace: Trace, rows: Ints) -> list[Ints]:
+def combinations(trace: Trace, rows: Ints) -> list[Ints]:
     """The rows that share a name and everything that they were called with, one array per combination."""
     codes = [trace.events.text(argument).at(rows, -1) for argument in ARGUMENTS]
     codes.append(trace.events.name[rows].astype(np.int64))

@@ -28,11 +28,12 @@ def load_ahead(torch: Any) -> None:
 class Recorder:
     """One recording: start, `step` at every boundary, stop, export."""
 
-    def __init__(self, session: Session, arbiter: Arbiter, *, stacks: bool = False) -> None:
+    def __init__(self, session: Session, arbiter: Arbiter, *, stacks: bool = False, memory: bool = False) -> None:
         self._session = session
         self._torch = session.torch
         self.arbiter = arbiter
         self._stacks = stacks
+        self._memory = memory
         self._profile: Any = None
         self._range: Any = None
         self._name = ""
@@ -49,6 +50,7 @@ class Recorder:
         self._profile = self._torch.profiler.profile(
             activities=_activities(self._torch),
             record_shapes=True,
+            profile_memory=self._memory,
             with_stack=self._stacks,
             with_modules=self._stacks,
         )
