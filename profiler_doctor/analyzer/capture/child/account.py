@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, field, replace
 from profiler_doctor.analyzer.capture.child.compiling import Compiling
 from profiler_doctor.analyzer.capture.child.observed import Observed
 from profiler_doctor.analyzer.capture.child.steptimes import StepTimes
-from profiler_doctor.analyzer.facts import Facts
+from profiler_doctor.analyzer.facts import Facts, MaskFacts
 
 
 @dataclass
@@ -25,6 +25,7 @@ class Account:
     cold_step_ns: int | None = None
     warmup_steps: int = 0
     copy_bytes_per_s: float | None = None
+    masks: tuple[MaskFacts, ...] = ()
     optimizer_steps: int = 0
     own_profiler: bool = False
     cut: list[str] = field(default_factory=list)
@@ -43,6 +44,7 @@ class Account:
             step_ns=tuple(self.unprofiled.wall_ns),
             step_cpu_ns=tuple(self.unprofiled.cpu_ns),
             copy_bytes_per_s=self.copy_bytes_per_s,
+            masks=self.masks,
             cut=tuple(self.cut),
             compiles=self.compiling.facts(),
             source_folder=self.source_folder,

@@ -13,6 +13,7 @@ from profiler_doctor.analyzer.capture.child import control
 from profiler_doctor.analyzer.capture.child.account import Account
 from profiler_doctor.analyzer.capture.child.arbitration import Arbiter
 from profiler_doctor.analyzer.capture.child.compiling import Compiling
+from profiler_doctor.analyzer.capture.child.masks import square_masks
 from profiler_doctor.analyzer.capture.child.observed import Observed, copy_bytes_per_s
 from profiler_doctor.analyzer.capture.child.ourranges import OurRanges
 from profiler_doctor.analyzer.capture.child.recorder import Recorder, load_ahead
@@ -233,6 +234,7 @@ class Observe:
         recorder.export(self.session.path(name))
         self._written = True
         self.account.copy_bytes_per_s = copy_bytes_per_s(self.session.torch, self.observed.device)
+        self.account.masks = square_masks(self.session.torch)
         self._write_facts()
         self.session.say("window", file=name, events=events, steps=len(recorder.step_names))
 
