@@ -227,3 +227,24 @@ def test_clocks_contradict_each_other_only_when_both_are_sure() -> None:
     assert statistics.opposed(change(0.8, 0.9), change(1.1, 1.2))
     assert not statistics.opposed(change(1.1, 1.2), change(0.8, 1.05))
     assert not statistics.opposed(change(0.9, 1.2), change(0.8, 0.9))
+
+
+def test_no_gain_is_told_from_two_sets_at_five_percent_and_never_from_one() -> None:
+    # two equal sets and one set's worth of 0.0095: Student's t at 2 degrees of freedom and 0.95 is 2.920 (a table),
+    # the spread is 0.0095 / √2, and the mean of two sets has 1 / √2 of that: 2.920 · 0.0095 / 2 = 0.01387
+    limit = math.log(1.02) - 0.01387
+    below, above = np.full(10, limit - 0.0002), np.full(10, limit + 0.0002)
+    assert not statistics.no_gain([np.full(80, -0.5)])
+    assert statistics.no_gain([below, below])
+    assert not statistics.no_gain([above, above])
+
+
+def test_a_trial_ends_after_two_sets_that_show_no_gain_and_goes_on_where_one_of_them_does() -> None:
+    none, some = np.full(10, -0.01), np.full(10, 0.05)
+    assert statistics.next_move([none], none, 10) == "end"
+    assert statistics.next_move([none], some, 10) == "next set"
+
+
+def test_a_gain_of_a_tenth_is_seldom_given_up_for_none() -> None:
+    given_up = [statistics.no_gain(_sets(seed, 1.1, 20, 0.05, count=2)) for seed in range(100)]
+    assert sum(given_up) <= 1

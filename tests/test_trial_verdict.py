@@ -167,3 +167,32 @@ def test_of_fixes_for_the_very_same_illness_only_the_best_is_tried_together_with
     some, one, other = _fix("some", cures=("ENV001",)), _fix("one", cures=("ENV001",)), _fix("other")
     verified = {Cure((some,)): 1.3, Cure((one,)): 2.0, Cure((other,)): 1.1}
     assert [fix.name for fix in _no_alternatives(verified)] == ["one", "other"]
+
+
+def test_a_gain_that_is_no_larger_than_what_doing_nothing_showed_is_not_verified() -> None:
+    evidence = Evidence((_pairs(1.2), _pairs(1.25), _pairs(1.3)), (EQUAL,))
+    quiet = verdict(Cure((_fix(),)), evidence, ("cpu", "wall"), noise=0.03)
+    noisy = verdict(Cure((_fix(),)), evidence, ("cpu", "wall"), noise=0.21)
+    unknown = verdict(Cure((_fix(),)), evidence, ("cpu", "wall"))
+    assert (quiet.verdict, quiet.noise, quiet.doubts) == ("verified", 0.03, ())
+    assert (unknown.verdict, unknown.noise) == ("verified", None)
+    assert noisy.verdict == "inconclusive"
+    assert noisy.reason.endswith(", but doing nothing showed up to 21% here")
+    assert noisy.doubts == ("The machine is too noisy to judge small gains: doing nothing showed up to 21%.",)
+
+
+def test_answers_that_differ_without_the_fix_as_well_are_not_held_against_it() -> None:
+    wrong = Treated(0.0, False, 0.3, 1e-5, ("output differs by 3.0e-01",))
+    sets = (_pairs(1.5),) * 3
+    both = verdict(Cure((_fix(),)), Evidence(sets, (wrong,), untreated=(wrong,)), ("cpu", "wall"))
+    alone = verdict(Cure((_fix(),)), Evidence(sets, (wrong,), untreated=(EQUAL,)), ("cpu", "wall"))
+    own = verdict(Cure((_fix(),)), Evidence(sets, (EQUAL,), untreated=(wrong,)), ("cpu", "wall"))
+    assert (both.verdict, both.outputs_equal) == ("inconclusive", None)
+    assert both.reason == "the answers could not be compared: even without the fix output differs by 3.0e-01"
+    assert (alone.verdict, own.verdict) == ("rejected", "verified")
+
+
+def test_two_sets_that_rule_out_a_gain_are_rejected_as_no_gain() -> None:
+    trial = _verdict([_pairs(0.99), _pairs(0.985)])
+    assert trial.verdict == "rejected"
+    assert trial.reason.startswith("no gain: 0.99 times as fast by CPU time")

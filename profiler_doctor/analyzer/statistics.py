@@ -55,6 +55,9 @@ PROCESS_SD = 0.0095
 shown better or worse. Measured: 0.004 on a quiet machine, 0.0095 on a loaded one."""
 PRIOR_SETS = 1
 """How many sets' worth of evidence that is."""
+NO_GAIN_ERROR = 0.05
+"""How often a gain of just the margin is given up for none. That withholds a verdict and gives no false one, so it need
+not be as rare as a false gain must be."""
 
 
 @dataclass(frozen=True)
@@ -96,7 +99,8 @@ def interval(sets: Sequence[Floats], seed: int = 0) -> Interval:
         ValueError: a set holds fewer than `LEAST_PAIRS` pairs, or there is no set.
     """
     found = resampled(sets, seed)
-    half = _between_sets([float(np.median(one)) for one in sets]) if len(sets) >= SETS else 0.0
+    share = SHARES[min(max(len(sets), SETS), max(SHARES))]
+    half = _between_sets([median(one) for one in sets], BETWEEN_ERROR * share) if len(sets) >= SETS else 0.0
     low, high = min(found.low, found.estimate - half), max(found.high, found.estimate + half)
     return Interval(found.estimate, low, high, found.alpha)
 
@@ -147,7 +151,8 @@ def next_move(done: Sequence[Floats], now: Floats, most: int, most_sets: int = S
 
     The first set alone decides how many pairs the sets of this trial have (one of `LOOKS`, or `most`); the later ones
     have the same number. A verdict is asked for after the third set and after each set from there on, until there is
-    one, or until there is not even a gain to be doubted. So the error of each look is spent once.
+    one, or until there is not even a gain to be doubted, which two sets can show. So the error of each look is spent
+    once.
     """
     sets, at_look = [*done, now], now.size in LOOKS
     if at_look and hopeless(sets, seed):
@@ -156,6 +161,8 @@ def next_move(done: Sequence[Floats], now: Floats, most: int, most_sets: int = S
         return "next set"
     if now.size < (done[0].size if done else most):
         return "next pair"
+    if no_gain(sets, seed):
+        return "end"
     if len(sets) < SETS:
         return "next set"
     found = interval(sets, seed)
@@ -184,13 +191,30 @@ def hopeless(sets: Sequence[Floats], seed: int = 0) -> bool:
     return resampled(sets, seed).high < (math.log1p(MARGIN) if len(sets) > 1 else -math.log1p(MARGIN))
 
 
+def no_gain(sets: Sequence[Floats], seed: int = 0) -> bool:
+    """Whether two sets or more rule out a gain beyond the margin.
+
+    One set never does: processes of the same code differ by more than the gains that are given up here.
+    """
+    if len(sets) < 2 or min(one.size for one in sets) < LEAST_PAIRS:
+        return False
+    medians = [median(one) for one in sets]
+    sampled = float(np.quantile(_resampled(sets, np.random.default_rng(seed)), 1 - NO_GAIN_ERROR))
+    return max(sampled, float(np.mean(medians)) + _between_sets(medians, 2 * NO_GAIN_ERROR)) < math.log1p(MARGIN)
+
+
+def median(ratios: Floats) -> float:
+    """The set's own estimate, a log ratio."""
+    return float(np.median(ratios))
+
+
 def opposed(deciding: Change, other: Change) -> bool:
     """Whether two clocks contradict each other: one surely above 1, the other surely below."""
     return (deciding.low > 1 and other.high < 1) or (deciding.high < 1 and other.low > 1)
 
 
 def _direction(sets: Sequence[Floats], found: Interval) -> Direction:
-    margin, medians = math.log1p(MARGIN), [float(np.median(one)) for one in sets]
+    margin, medians = math.log1p(MARGIN), [median(one) for one in sets]
     enough = len(sets) > SETS or (len(sets) == SETS and found.estimate > EARLY_GAIN)
     if enough and found.low > margin and min(medians) > margin:
         return "faster"
@@ -208,15 +232,17 @@ def _bounds(sets: Sequence[Floats], seed: int) -> Interval:
     return Interval(estimate, min(float(low), estimate), max(float(high), estimate), alpha)
 
 
-def _between_sets(medians: Sequence[float]) -> float:
-    """Half the width of Student's interval for the mean of the sets, their spread taken together with `PROCESS_SD`."""
+def _between_sets(medians: Sequence[float], error: float) -> float:
+    """Half the width of Student's interval for the mean of the sets, their spread taken together with `PROCESS_SD`.
+
+    `error`: how often the mean lies outside it, both sides together.
+    """
     from scipy.special import stdtrit
 
     count, spread = len(medians), float(np.var(medians, ddof=1))
     freedom = PRIOR_SETS + count - 1
     deviation = math.sqrt((PRIOR_SETS * PROCESS_SD**2 + (count - 1) * spread) / freedom)
-    share = SHARES[min(count, max(SHARES))]
-    return float(stdtrit(freedom, 1 - BETWEEN_ERROR * share / 2)) * deviation / math.sqrt(count)
+    return float(stdtrit(freedom, 1 - error / 2)) * deviation / math.sqrt(count)
 
 
 def _resampled(sets: Sequence[Floats], rng: np.random.Generator) -> Floats:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import math
-import statistics as plain
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from profiler_doctor.analyzer import statistics
+from profiler_doctor.analyzer import statistics, trial_numbers
 from profiler_doctor.analyzer.kinds import Fix
 from profiler_doctor.analyzer.model import Change, Clock, Trial, TrialVerdict
 from profiler_doctor.analyzer.trial_arm import Block, Treated
@@ -15,6 +14,10 @@ from profiler_doctor.analyzer.trial_set import Pair
 
 TOO_NOISY = 1.0
 """Where only a doubling would have shown, the number says less than the sentence."""
+
+
+NOISY = 0.05
+"""Doing nothing differs by 0.4 to 2 % between processes of a quiet machine and of a loaded one."""
 
 
 @dataclass(frozen=True)
@@ -63,6 +66,8 @@ class Evidence:
     """One a treated root, from the first set."""
     cut: str = ""
     """Why it ended before it was decided; empty: it was not cut."""
+    untreated: tuple[Treated, ...] = ()
+    """Likewise of the side without the fix: what differs there from its own copies is the program's own doing."""
 
     @property
     def pairs(self) -> tuple[Pair, ...]:
@@ -91,8 +96,11 @@ class Answers:
     reasons: tuple[str, ...] = field(default=())
 
     @staticmethod
-    def of(cure: Cure, treated: Sequence[Treated]) -> Answers:
-        """Equal only if every root was compared and found equal."""
+    def of(cure: Cure, treated: Sequence[Treated], untreated: Sequence[Treated] = ()) -> Answers:
+        """Equal only if every root was compared and found equal; unknown where the program differs from itself."""
+        own = [reason for one in untreated if one.equal is False for reason in one.reasons]
+        if own and any(one.equal is False for one in treated):
+            return Answers(None, None, None, (f"even without the fix {own[0]}",))
         if not treated:
             said = "no module was called" if cure.whole_process else "no call of the model came to be compared"
             return Answers(None, None, None, (said,))
@@ -103,14 +111,17 @@ class Answers:
         return Answers(equal, worst.error if math.isfinite(worst.error) else None, worst.tolerance, reasons)
 
 
-def verdict(cure: Cure, evidence: Evidence, clocks: tuple[Clock, Clock]) -> Trial:
-    """The trial as it stands in the document. `clocks`: the deciding one first."""
-    answers = Answers.of(cure, evidence.treated)
+def verdict(cure: Cure, evidence: Evidence, clocks: tuple[Clock, Clock], noise: float | None = None) -> Trial:
+    """The trial as it stands in the document. `clocks`: the deciding one first. `noise`: what doing nothing showed at
+    most (0.02: 2 %); None: not measured."""
+    answers = Answers.of(cure, evidence.treated, evidence.untreated)
     ratios = {clock: evidence.ratios(clock) for clock in clocks}
     changes = tuple(statistics.change(clock, sets) for clock, sets in ratios.items() if sets)
     decision, reason = _decided(cure, evidence, answers, changes)
+    if decision == "verified" and noise is not None:
+        decision, reason = _beyond(noise, evidence, changes[0])
     deciding = changes[0] if changes else None
-    before, after = _step_ns(evidence)
+    before, after = trial_numbers.untreated, trial_numbers.treated
     cold_s = sum(one.cold_s for one in evidence.treated) if evidence.treated else None
     return Trial(
         fix=cure.name,
@@ -123,11 +134,17 @@ def verdict(cure: Cure, evidence: Evidence, clocks: tuple[Clock, Clock]) -> Tria
         error=answers.error,
         tolerance=answers.tolerance,
         cold_s=cold_s,
-        break_even_calls=_break_even(evidence, cold_s) if decision == "verified" else None,
+        break_even_calls=trial_numbers.break_even(evidence.pairs, cold_s) if decision == "verified" else None,
         clock=deciding.clock if deciding else None,
         changes=changes,
-        before_ns=before,
-        after_ns=after,
+        before_ns=trial_numbers.step_ns(evidence.pairs, before),
+        after_ns=trial_numbers.step_ns(evidence.pairs, after),
+        before_spread=trial_numbers.spread(evidence.pairs, before),
+        after_spread=trial_numbers.spread(evidence.pairs, after),
+        before_peak_bytes=trial_numbers.peak_bytes(evidence.sets, before),
+        after_peak_bytes=trial_numbers.peak_bytes(evidence.sets, after),
+        noise=noise,
+        doubts=(*trial_numbers.doubts(evidence.pairs, changes), *_noisy(noise)),
         cures=cure.cures,
         snippet=cure.snippet,
     )
@@ -161,7 +178,7 @@ def _timed(evidence: Evidence, changes: tuple[Change, ...]) -> tuple[TrialVerdic
         return "verified", ""
     if deciding.verdict == "slower":
         return "rejected", f"slower: {_told(deciding)}"
-    if deciding.verdict == "same" or statistics.hopeless(sets):
+    if deciding.verdict == "same" or statistics.hopeless(sets) or statistics.no_gain(sets):
         return "rejected", f"no gain: {_told(deciding)}"
     smallest = statistics.detectable(sets)
     seen = (
@@ -169,6 +186,20 @@ def _timed(evidence: Evidence, changes: tuple[Change, ...]) -> tuple[TrialVerdic
     )
     why = f"; {evidence.cut}" if evidence.cut else ""
     return "inconclusive", f"{_told(deciding)}; {seen}{why}"
+
+
+def _beyond(noise: float, evidence: Evidence, deciding: Change) -> tuple[TrialVerdict, str]:
+    """Verified only if every set shows more than doing nothing ever did."""
+    smallest = min(statistics.median(ratios) for ratios in evidence.ratios(deciding.clock))
+    if smallest > math.log1p(noise):
+        return "verified", ""
+    return "inconclusive", f"{_told(deciding)}, but doing nothing showed up to {noise:.0%} here"
+
+
+def _noisy(noise: float | None) -> tuple[str, ...]:
+    if noise is None or noise < NOISY:
+        return ()
+    return (f"The machine is too noisy to judge small gains: doing nothing showed up to {noise:.0%}.",)
 
 
 def _differing(answers: Answers) -> str:
@@ -183,21 +214,3 @@ def _told(change: Change) -> str:
 
 def _time(block: Block, clock: Clock) -> int:
     return block.cpu_ns if clock == "cpu" else block.wall_ns
-
-
-def _step_ns(evidence: Evidence) -> tuple[int | None, int | None]:
-    """Median step time of both sides on the wall clock."""
-    if not evidence.pairs:
-        return None, None
-    baseline = plain.median(pair.baseline.wall_ns / pair.baseline.steps for pair in evidence.pairs)
-    treated = plain.median(pair.treated.wall_ns / pair.treated.steps for pair in evidence.pairs)
-    return round(baseline), round(treated)
-
-
-def _break_even(evidence: Evidence, cold_s: float | None) -> int | None:
-    """Calls of the model after which the cold start is paid back."""
-    before, after = _step_ns(evidence)
-    calls = sum(pair.treated.calls for pair in evidence.pairs) / sum(pair.treated.steps for pair in evidence.pairs)
-    if cold_s is None or before is None or after is None or before <= after or not calls:
-        return None
-    return math.ceil(cold_s * 1e9 / ((before - after) / calls))
