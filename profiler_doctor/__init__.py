@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from profiler_doctor.notebook import Diagnosed as Diagnosed
+    from profiler_doctor.notebook import analyze as analyze
+    from profiler_doctor.notebook import diagnose as diagnose
+    from profiler_doctor.notebook import profile as profile
 
 __version__ = "0.1.0"
-__all__ = ["__version__", "step"]
+__all__ = ["Diagnosed", "__version__", "analyze", "diagnose", "profile", "step"]
+_FOR_NOTEBOOKS = ("Diagnosed", "analyze", "diagnose", "profile")
 
 
 def step() -> None:
@@ -16,3 +25,10 @@ def step() -> None:
     watcher = sys.modules.get("profiler_doctor.analyzer.capture.child.marks")
     if watcher is not None:
         watcher.user_mark()
+
+
+def __getattr__(name: str) -> Any:
+    """What notebooks use is loaded when it is asked for: a watched script imports this package, and nothing else."""
+    if name not in _FOR_NOTEBOOKS:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module("profiler_doctor.notebook"), name)

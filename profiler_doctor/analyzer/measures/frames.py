@@ -20,7 +20,7 @@ recording began, the line it stood on then."""
 MODULE_FRAME = re.compile(r"nn\.Module: (?P<name>.+)$", re.DOTALL)
 NOT_OWN = ("torch", "torchvision", "torchaudio", "functorch", "triton", "profiler_doctor", "nvtx", "numpy")
 INSTALLED = ("site-packages", "dist-packages")
-OURS = "profiler_doctor/analyzer/capture/"
+OURS = re.compile(r"profiler_doctor/(?:analyzer/capture/|notebook\.py)")
 """In the path of the frames that our own capture adds, wherever the package lies."""
 STANDARD_LIBRARY = re.compile(r"/lib(?:64)?/python3(?:\.\d+)?/")
 
@@ -82,7 +82,7 @@ def _is_own(name: str) -> bool:
     if place is None or name.startswith("<"):
         return False
     file = place[0].replace("\\", "/")
-    if OURS in file or any(f"/{folder}/" in file for folder in INSTALLED) or STANDARD_LIBRARY.search(file):
+    if OURS.search(file) or any(f"/{folder}/" in file for folder in INSTALLED) or STANDARD_LIBRARY.search(file):
         return False
     return file.startswith("/") or ":" in file[:3] or not _is_installed(_top_level(file))
 
