@@ -55,7 +55,7 @@ def _sighting(trace: Trace, mine: pd.DataFrame, span: Window) -> Sighting:
     name = trace.events.name_of(int(made[0]))
     rows = [*mine["row"].tolist(), *made.tolist()]
     return Sighting(
-        message=f"{len(mine) / span.per:.3g} times per {span.unit} {name} makes a tensor on the CPU that is only copied "
+        message=f"{len(mine) / span.per:.3g} times per {span.unit} {name} makes a tensor on the CPU, then copied "
         f"to the GPU{f', {size / span.per / 1e3:.3g} kB in all' if size else ''}.",
         where=where_of(trace, int(made[0])),
         evidence={
