@@ -62,7 +62,7 @@ def _launches_alone(trace: Trace, pending_ns: float) -> Iterator[Sighting]:
         place = Where(file=str(file), line=int(str(line)))
         took, left = int((own["end_ns"] - own["start_ns"]).median()), int(own["pending_ns"].median())
         yield Sighting(
-            message=f"{Path(str(file)).name}:{line} reads the clock after {took / 1000:.3g} µs of launching work, and the "
+            message=f"{Path(str(file)).name}:{line} reads the clock after {took / 1000:.3g} µs of launching, and the "
             f"GPU goes on for {left / 1000:.3g} µs: nothing waits for it before the second reading.",
             where=place,
             evidence={"events": len(own), "read_ns": took, "pending_ns": left},
