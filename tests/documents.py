@@ -17,6 +17,7 @@ from profiler_doctor.analyzer.model import (
     RuleOutcome,
     Stake,
     Step,
+    StepSpread,
     StepTime,
     SyncTotals,
     Tables,
@@ -141,6 +142,10 @@ def _resnet_trials() -> tuple[Trial, ...]:
             fix="channels-last", verdict="verified", speedup=1.31, low=1.27, high=1.35, clock="cpu", changes=changes,
             outputs_equal=True, error=3e-7, tolerance=1e-4, cold_s=2.1, break_even_calls=43, cures=("LAY004",),
             before_ns=212 * MS, after_ns=162 * MS, snippet=CHANNELS_LAST, reason="faster on both clocks",
+            before_spread=StepSpread(p50=211 * MS, p95=240 * MS, p99=266 * MS, steps=400),
+            after_spread=StepSpread(p50=161 * MS, p95=180 * MS, p99=207 * MS, steps=400),
+            before_peak_bytes=812_000_000, after_peak_bytes=921_000_000, noise=0.021,
+            doubts=("Other programs shared the CPUs: the steps were interrupted 92 times a second.",),
         ),
         Trial(
             fix="compile", verdict="rejected", speedup=0.79, low=0.77, high=0.81, clock="cpu", outputs_equal=True,

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from profiler_doctor.analyzer.model import Stake, Trial
+from profiler_doctor.analyzer.model import Stake, StepSpread, Trial
 from profiler_doctor.reports import wording
 
 
@@ -61,3 +63,21 @@ def test_a_speed_up_travels_with_its_interval_and_its_clock() -> None:
     tried = Trial(fix="x", verdict="verified", speedup=1.314, low=1.27, high=1.351, clock="wall")
 
     assert wording.speed(tried) == "1.31× as fast (99 % interval 1.27–1.35, wall clock)"
+
+
+def test_percentiles_memory_and_noise_are_worded_for_both_sides_and_only_where_they_were_measured() -> None:
+    bare = Trial(fix="x", verdict="verified")
+    known = replace(
+        bare,
+        before_spread=StepSpread(p50=2_000_000, p95=3_000_000, p99=4_000_000, steps=99),
+        after_spread=StepSpread(p50=1_000_000, p95=1_500_000, p99=9_000_000, steps=99),
+        before_peak_bytes=1_500_000_000,
+        after_peak_bytes=700_000_000,
+        noise=0.013,
+    )
+    assert (wording.tails(bare), wording.memory(bare), wording.noise(bare)) == ("", "", "")
+    assert wording.tails(known) == (
+        "2.00 ms / 3.00 ms / 4.00 ms before, 1.00 ms / 1.50 ms / 9.00 ms after (p50 / p95 / p99 of single steps)"
+    )
+    assert wording.memory(known) == "1.50 GB before, 700 MB after"
+    assert wording.noise(known) == "doing nothing showed up to 1.3 % on this machine"

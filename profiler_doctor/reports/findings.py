@@ -14,6 +14,8 @@ HEADINGS = {
     "not_tried": "Not tried",
 }
 """A trial's verdict → the heading it stands under."""
+_MEMORY_MATTERS = 0.05
+"""A smaller difference in peak memory is not worth a phrase on a line; the page shows it all the same."""
 _INTO_THE_TRACE = ("intervals_ns", "events", "rows")
 """Evidence that, as a list, leads into the trace; it means nothing on a page."""
 
@@ -63,6 +65,19 @@ def _leads_into_the_trace(key: str, raw: object) -> bool:
 
 
 def trial_notes(trial: Trial) -> tuple[str, ...]:
-    """What is known of one trial, a phrase each: its speed, its outputs, its price, the reason of its verdict."""
-    notes = (wording.speed(trial), wording.outputs(trial), wording.price(trial), wording.plain(trial.reason, 600))
+    """What is known of one trial, a phrase each: speed, outputs, price, memory, noise, the verdict's reason, doubts."""
+    notes = (wording.speed(trial), wording.outputs(trial), wording.price(trial))
+    notes += (f"peak memory {wording.memory(trial)}" if _memory_differs(trial) else "", wording.noise(trial))
+    notes += (wording.plain(trial.reason, 600), *(_phrase(doubt) for doubt in trial.doubts))
     return tuple(note for note in notes if note)
+
+
+def _phrase(sentence: str) -> str:
+    """A sentence as part of a longer one."""
+    text = wording.plain(sentence, 300).rstrip(".")
+    return text[:1].lower() + text[1:]
+
+
+def _memory_differs(trial: Trial) -> bool:
+    before, after = trial.before_peak_bytes or 0, trial.after_peak_bytes or 0
+    return abs(after - before) > _MEMORY_MATTERS * max(before, 1)

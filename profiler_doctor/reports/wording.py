@@ -158,6 +158,27 @@ def price(trial: Trial) -> str:
     return f"costs {duration(trial.cold_s * 1e9)} once{earned}"
 
 
+def tails(trial: Trial) -> str:
+    """How single steps spread on both sides: `212 / 240 / 260 ms before, …`, each p50 / p95 / p99."""
+    before, after = trial.before_spread, trial.after_spread
+    if before is None or after is None:
+        return ""
+    told = [" / ".join(duration(ns) for ns in (side.p50, side.p95, side.p99)) for side in (before, after)]
+    return f"{told[0]} before, {told[1]} after (p50 / p95 / p99 of single steps)"
+
+
+def memory(trial: Trial) -> str:
+    """The most memory that each side held; empty where that was not measured."""
+    if trial.before_peak_bytes is None or trial.after_peak_bytes is None:
+        return ""
+    return f"{amount(trial.before_peak_bytes)} before, {amount(trial.after_peak_bytes)} after"
+
+
+def noise(trial: Trial) -> str:
+    """What doing nothing showed on the machine that measured the trial."""
+    return "" if trial.noise is None else f"doing nothing showed up to {share(trial.noise)} on this machine"
+
+
 def steps(step_ns: StepTime) -> str:
     """The time of a step with its quartiles: `212 ms (middle half 208 ms – 219 ms)`."""
     if step_ns.median is None:
