@@ -58,6 +58,15 @@ def tensors(trace: Trace, row: int) -> tuple[Operand, ...]:
     return tuple(operand for operand in operands(trace, row) if operand.dims)
 
 
+def list_dims(trace: Trace, row: int) -> tuple[tuple[int, ...], ...]:
+    """The shapes of the tensors in an op's first argument where that is a list of them; empty where not known."""
+    dims = _list(trace, ARGUMENTS[0], row)
+    first = dims[0] if dims else None
+    if not isinstance(first, list) or not all(isinstance(shape, list) for shape in first):
+        return ()
+    return tuple(_numbers(shape) for shape in first)
+
+
 def _list(trace: Trace, argument: str, row: int) -> list[object]:
     code = int(trace.events.text(argument).at(row, -1))
     return _parsed(trace, argument)[code] if code >= 0 else []
