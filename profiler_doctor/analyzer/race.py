@@ -9,8 +9,8 @@ from __future__ import annotations
 import itertools
 import math
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from statistics import median
 
 from profiler_doctor.analyzer import statistics
@@ -18,6 +18,7 @@ from profiler_doctor.analyzer.gate import TimeChange, TimeVerdict
 from profiler_doctor.analyzer.model import Clock
 from profiler_doctor.analyzer.stored_time import FLOOR_NS
 from profiler_doctor.analyzer.trial_arm import Arm, Block, Broken, NoTime, Program
+from profiler_doctor.analyzer.trial_memory import keeping
 from profiler_doctor.analyzer.trial_set import BaselineBroken, Pair, PairSet
 from profiler_doctor.analyzer.trial_verdict import ratios_of
 
@@ -49,8 +50,13 @@ class RevisionPair(PairSet):
 
     def __init__(self, sides: Sides, label: str) -> None:
         super().__init__(sides.head, label, (), compare=False)
-        self.baseline = Arm(sides.base, f"{label}-base", ())
-        self.treated = Arm(sides.head, f"{label}-head", ())
+        kept = keeping(sides.base.environment, sides.head.environment)
+        self.baseline = Arm(_keeping(sides.base, kept), f"{label}-base", ())
+        self.treated = Arm(_keeping(sides.head, kept), f"{label}-head", ())
+
+
+def _keeping(program: Program, kept: Mapping[str, str]) -> Program:
+    return replace(program, environment={**kept, **program.environment})
 
 
 class Race:
