@@ -116,6 +116,8 @@ class LoaderFacts:
     """Not torch's own way of making a batch of samples."""
     iterators: int
     """How often it was begun anew."""
+    fetch_ns: int = 0
+    """Median un-profiled time of fetching a batch; 0: not measured."""
     file: str
     line: int
     """Where it was made."""
@@ -225,3 +227,5 @@ class Facts:
     """The script's own folder, where files that the recording names without one are looked for."""
     compiles: CompileFacts = CompileFacts()
     masks: tuple[MaskFacts, ...] = ()
+    steps_made: int = 0
+    """How many steps the script made in all, where it ended by itself; 0: not known."""

@@ -27,6 +27,7 @@ class Account:
     copy_bytes_per_s: float | None = None
     masks: tuple[MaskFacts, ...] = ()
     optimizer_steps: int = 0
+    steps_made: int = 0
     own_profiler: bool = False
     cut: list[str] = field(default_factory=list)
     source_folder: str = field(default_factory=lambda: os.path.realpath(sys.path[0]) if sys.path else "")
@@ -37,6 +38,7 @@ class Account:
             self.observed.facts(),
             step_source=self.step_source,
             optimizer_steps=self.optimizer_steps,
+            steps_made=self.steps_made,
             own_profiler=self.own_profiler,
             warmup_steps=self.warmup_steps,
             cold_step_ns=self.cold_step_ns,

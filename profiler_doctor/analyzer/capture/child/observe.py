@@ -93,6 +93,7 @@ class Observe:
         self._keep_window()
         self._stop_early("the script ended")
         source, steps = self.session.steps_so_far()
+        self.account.steps_made = 0 if self.session.ended_by_us else steps
         self.account.step_source = source.words if source is not None else ""
         early = self._note_early_steps()
         if not len(self.account.unprofiled):

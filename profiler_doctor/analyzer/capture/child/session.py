@@ -128,6 +128,11 @@ class Session:
         if not self._ends:
             self.end("request")
 
+    @property
+    def ended_by_us(self) -> bool:
+        """Whether the run was cut off at our wish, and not over by itself."""
+        return self._ends > 0
+
     def end(self, why: str) -> None:
         """End the run here, at a step boundary: softly where the user watches, at once where nobody does."""
         if self.over:
