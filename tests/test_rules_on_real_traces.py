@@ -43,7 +43,7 @@ MUST_BE_SILENT: list[tuple[str, str]] = [
     ("tracelens_b200_vllm_eager", "SYN LAY CPY PRC DST MEM"),
     ("tracelens_h100_vit", "LAY ATT PRC SYN CPY"),
     ("tracelens_h100_bert_small", "ATT LAY SYN CPY PRC"),
-    ("tracelens_h100_qwen05b", "LCH ATT LAY SYN CPY001 CPY002 CPY003 CPY004 CPY005"),
+    ("tracelens_h100_qwen05b", "LCH ATT001 ATT002 LAY SYN CPY001 CPY002 CPY003 CPY004 CPY005"),
     ("tracelens_mi300_vit", "CPY ATT SYN"),
     ("tracelens_mi300_bert_small", "CPY ATT SYN"),
     ("tracelens_mi300_sglang_decode", "LCH FUS CPY"),

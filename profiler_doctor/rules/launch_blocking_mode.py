@@ -17,7 +17,7 @@ When not to
     Under compute-sanitizer, or while an asynchronous error is being hunted, the mode is on purpose.
 
 Source
-    RULES.md, SYN005.
+    RULES.md, SYN005; what the manuals of CUDA and HIP say of these variables.
 """
 
 from __future__ import annotations
