@@ -25,6 +25,8 @@ SIGNATURE = ("Input Dims", "Input type", "Input Strides")
 """What an op was called with, without the values of its numbers: a learning rate may change in every step."""
 READS = "aten::_local_scalar_dense"
 """What `.item()`, `float(tensor)` and `if tensor:` end in."""
+DIRECTIONS = ("HtoD", "DtoH", "DtoD")
+"""Of copies between memories; all others are counted together."""
 OURS = "profiler::"
 """The ops by which ranges are opened and closed."""
 
@@ -38,8 +40,8 @@ def step_counts(trace: Trace) -> pd.DataFrame:
     device's), casts and layout_transforms (copies that change the type, the order of dimensions in memory),
     nchw_convolutions (forward, input channel by channel), allocations, allocated_bytes, kept_bytes (allocated and not
     given back), peak_bytes (most given out at once beyond what was there when the step began, all devices added up),
-    launches, graph_launches, kernels, syncs (blocking calls), and for each direction of copies between memories
-    `copied_bytes_HtoD` and the like.
+    launches, graph_launches, kernels, syncs (blocking calls), and the bytes that a device copied between memories:
+    copied_bytes_HtoD, copied_bytes_DtoH, copied_bytes_DtoD, copied_bytes_other.
     """
     count = max(len(steps(trace)), 1)
     found = {**_op_counts(trace, count), **_memory_counts(trace, count), **_device_counts(trace, count)}
@@ -128,8 +130,11 @@ def _device_counts(trace: Trace, count: int) -> dict[str, Ints]:
         found[name] = _at_rows(trace, chosen["row"], np.ones(len(chosen), np.int64), count)
     kernels = work[work["kind"] == "kernel"]
     found["kernels"] = _at_rows(trace, kernels["row"], np.ones(len(kernels), np.int64), count)
-    for direction, part in between.groupby(between["direction"].where(between["direction"] != "", "unknown")):
-        found[f"copied_bytes_{direction!s}"] = _at_rows(trace, part["row"], part["bytes"].clip(lower=0), count)
+    kinds = between["direction"].where(between["direction"].isin(DIRECTIONS), "other")
+    for direction in (*DIRECTIONS, "other"):
+        part = between[kinds == direction]
+        sizes = part["bytes"].clip(lower=0)
+        found[f"copied_bytes_{direction}"] = _at_rows(trace, part["row"], sizes, count)
     return found
 
 
