@@ -47,7 +47,7 @@ def against_baseline(workload: Workload, head: Measured, entry: Entry, before_ns
     )
     if workload.time is None:
         return checked, head
-    if not stored_time.hindrance(entry, head, before_ns):
+    if not stored_time.hindrance(entry, head.circumstances, before_ns):
         head = enough(head, stored_time.PROCESSES)
     return replace(checked, time=stored_time.compared(entry, head, workload.time, before_ns)), head
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from profiler_doctor.analyzer.baseline import Entry, StoredTime, differing
 from profiler_doctor.analyzer.gate import TimeChange
 from profiler_doctor.analyzer.measuring import Measured, machine_ns
@@ -27,30 +29,33 @@ def stored(side: Measured, before_ns: int) -> StoredTime | None:
 
 def compared(entry: Entry, side: Measured, tolerance: float, before_ns: int) -> TimeChange:
     """The times of both sides, where they mean anything. `before_ns` as in `stored`."""
-    why = hindrance(entry, side, max(before_ns, machine_ns()))
+    why = hindrance(entry, side.circumstances, max(before_ns, machine_ns())) or _untimed(side)
     if why or entry.time is None:
         return TimeChange(verdict="not comparable", reason=f"time is not comparable: {why}", tolerance=tolerance)
     clock = "cpu" if side.recording.facts.device == "cpu" and side.recording.facts.threads == 1 else "wall"
     before, after = (entry.time.cpu_ns, side.cpu_ns) if clock == "cpu" else (entry.time.step_ns, side.times_ns)
-    return _judged(sorted(before), sorted(after), tolerance, clock)
+    return judged(sorted(before), sorted(after), tolerance, clock)
 
 
-def hindrance(entry: Entry, side: Measured, work_ns: int) -> str:
+def hindrance(entry: Entry, circumstances: Mapping[str, object], work_ns: int) -> str:
     """Why the times are not comparable; empty: they are. `work_ns`: what the fixed piece of work takes now."""
     if entry.time is None:
         return "the baseline holds no times"
-    if not side.times_ns:
-        return "no steps were timed"
-    circumstances = differing(entry, side.circumstances, time=True)
-    if circumstances:
-        return f"the {circumstances[0]}"
+    others = differing(entry, circumstances, time=True)
+    if others:
+        return f"the {others[0]}"
     ratio = work_ns / entry.time.machine_ns
     if abs(ratio - 1) > SAME_MACHINE:
         return f"the machine takes {ratio:.2f} times as long for the same work as when the baseline was made"
     return ""
 
 
-def _judged(before: list[int], after: list[int], tolerance: float, clock: str) -> TimeChange:
+def _untimed(side: Measured) -> str:
+    return "" if side.times_ns else "no steps were timed"
+
+
+def judged(before: list[int], after: list[int], tolerance: float, clock: str) -> TimeChange:
+    """What the medians of both sides' processes, sorted, amount to."""
     ratio, low, high = after[len(after) // 2] / before[len(before) // 2], after[0] / before[-1], after[-1] / before[0]
     found = TimeChange(
         verdict="pass",
