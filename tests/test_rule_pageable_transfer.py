@@ -84,3 +84,17 @@ def test_scalar_reads_are_another_rule_s(tmp_path: Path) -> None:
     built.launch("kernel", (3_000_000, 5_000), (3_010_000, 100_000))
 
     assert ask(RULE, built.trace(tmp_path)) == []
+
+
+@pytest.mark.parametrize(("waited_ns", "found"), [(10_000, True), (9_999, False)])
+def test_a_few_bytes_that_make_the_host_wait_for_all_that_is_queued_are_found(
+    tmp_path: Path, waited_ns: int, found: bool
+) -> None:
+    built = TraceBuilder().step(1, 0, 1_000_000).launch("long", (5_000, 2_000), (10_000, 600_000))
+    for depth, name in enumerate(("aten::index", "aten::to", "aten::copy_")):
+        built.op(name, 20_000 + depth * 100, 650_000 - depth * 200)
+    built.launch(UPLOAD, (22_000, 3_000), (610_500, 500), bytes=64)
+    built.call("cudaStreamSynchronize", 611_500 - waited_ns, waited_ns)
+    trace = built.launch("next", (700_000, 2_000), (705_000, 50_000)).trace(tmp_path)
+
+    assert bool(ask(RULE, trace)) is found

@@ -1,8 +1,9 @@
 """Copies between host and GPU go through ordinary, pageable memory.
 
 What it finds
-    Copies that the trace itself calls pageable, other than scalar reads, which move 1 MB or more per step, or take 5 %
-    or more of the GPU's idle time. Each direction is a finding of its own.
+    Copies that the trace itself calls pageable, other than scalar reads, which move 1 MB or more per step, take 5 % or
+    more of the GPU's idle time, or (to the GPU) make the host wait for 1 % of the window. Each direction is a finding
+    of its own.
 
 Why it costs
     The driver first copies pageable memory into a pinned buffer of its own. That halves the bandwidth or worse, and
@@ -53,7 +54,9 @@ def find(trace: Trace, limits: Limits) -> Iterable[Sighting]:
         moved = table[table["direction"] == direction]
         size, time = int(moved["bytes"].clip(lower=0).sum()), int(moved["dur_ns"].sum())
         much = size >= limits["bytes_per_step"] * span.per
-        if len(moved) and (much or time >= limits["idle_share"] * max(idle, 1)):
+        waited = int(_inner_waits(trace, moved)["dur_ns"].sum())
+        held_up = direction == "HtoD" and waited >= limits["waited_share"] * span.span_ns
+        if len(moved) and (much or held_up or time >= limits["idle_share"] * max(idle, 1)):
             yield _sighting(trace, moved, words, limits["pinned_gb_per_s"])
 
 
@@ -61,11 +64,14 @@ def _sighting(trace: Trace, moved: pd.DataFrame, words: str, pinned_gb_per_s: fl
     size, time = int(moved["bytes"].clip(lower=0).sum()), int(moved["dur_ns"].sum())
     once = _once(trace, moved)
     when = "once, before the steady state: a one-off upload" if once else _often(trace, moved)
-    largest = moved.nlargest(1, "bytes").iloc[0]
+    waits = _inner_waits(trace, moved)
+    waited = int(waits["dur_ns"].sum())
+    dearest = waits.nlargest(1, "dur_ns") if waited > time else moved.nlargest(1, "bytes")
     upload = moved["direction"].iloc[0] == "HtoD"
     return Sighting(
-        message=f"{len(moved)} copies {words} pageable memory: {size / 1e6:.1f} MB in {time / 1e6:.1f} ms ({when}).",
-        where=where_of(trace, int(largest["op"])),
+        message=f"{len(moved)} copies {words} pageable memory: {size / 1e6:.3g} MB in {time / 1e6:.3g} ms ({when})"
+        + (f"; the host waits {waited / 1e6:.3g} ms for them." if waited > time else "."),
+        where=where_of(trace, int(dearest["op"].iloc[0])),
         evidence={
             "copies": len(moved),
             "bytes": size,
@@ -73,6 +79,7 @@ def _sighting(trace: Trace, moved: pd.DataFrame, words: str, pinned_gb_per_s: fl
             "one_off": once,
             "gb_per_s": round(size / time, 3) if time else None,
             "exposed_ns": int(moved["exposed_ns"].sum()),
+            "waited_ns": waited,
         },
         intervals_ns=places(moved),
         edit=Edit(keep=_at_pinned_speed(moved, pinned_gb_per_s), free=_waits(trace, moved) if upload else ()),
@@ -105,9 +112,13 @@ def _at_pinned_speed(moved: pd.DataFrame, gb_per_s: float) -> dict[int, float]:
 
 def _waits(trace: Trace, moved: pd.DataFrame) -> tuple[int, ...]:
     """The copy calls, and the synchronizations that follow them inside the same op."""
+    return tuple(sorted({*moved["launch"].tolist(), *_inner_waits(trace, moved)["row"].tolist()}))
+
+
+def _inner_waits(trace: Trace, moved: pd.DataFrame) -> pd.DataFrame:
+    """The synchronizations inside the copies' ops: what the host waits beyond the copy calls, which do some work."""
     table = syncs(trace)
-    same_op = table["synchronize"] & (table["op"] >= 0) & table["op"].isin(moved["op"])
-    return tuple(sorted({*moved["launch"].tolist(), *table.loc[same_op, "row"].tolist()}))
+    return table[table["synchronize"] & (table["op"] >= 0) & table["op"].isin(moved["op"])]
 
 
 RULE = Rule(
@@ -120,6 +131,9 @@ RULE = Rule(
         "bytes_per_step": Threshold(1_000_000, "bytes", "smaller copies cost their latency, pinned or not (RULES.md)"),
         "idle_share": Threshold(
             0.05, "share of the GPU's idle time", "small copies count where they are what idles it"
+        ),
+        "waited_share": Threshold(
+            0.01, "share of the window", "an index of a few bytes from the CPU can wait for all that is queued"
         ),
         "pinned_gb_per_s": Threshold(12, "GB/s", "what PCIe 3.0 x16 gives pinned memory; newer links give more"),
     },
