@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import sys
+import time
 import weakref
+from collections import deque
 from collections.abc import Callable
 from functools import wraps
 from importlib import import_module
+from statistics import median
 from typing import Any
 
 from profiler_doctor.analyzer.capture.child.own_code import Place, own_place
@@ -20,6 +23,10 @@ MOST = 64
 """Loaders that differ in what is told of them; a program that makes a new one each epoch has one of them."""
 
 
+TIMED = 500
+"""Fetches without a profiler whose times are kept for each of them, the latest ones."""
+
+
 class Loaders:
     """What was seen of them so far; loaders that are alike in all that is told are one."""
 
@@ -28,9 +35,12 @@ class Loaders:
         self._tensor = torch.Tensor
         self._places: weakref.WeakKeyDictionary[Any, Place] = weakref.WeakKeyDictionary()
         self._begun: dict[tuple[Any, ...], int] = {}
+        self._keys: weakref.WeakKeyDictionary[Any, tuple[Any, ...]] = weakref.WeakKeyDictionary()
+        self._took_ns: dict[tuple[Any, ...], deque[int]] = {}
 
     def install(self) -> tuple[Undo, ...]:
-        """Watch loaders from now on; returns what stops that."""
+        """Watch loaders from now on; returns what stops that, save for the timing of fetches, which goes on."""
+        replaced(self._module._BaseDataLoaderIter, "__next__", self._timing)
         loader, workers = self._module.DataLoader, self._module._MultiProcessingDataLoaderIter
         return (
             replaced(loader, "__init__", self._making),
@@ -42,20 +52,19 @@ class Loaders:
         """Each of them, in the order in which they were first begun."""
         return tuple(
             LoaderFacts(
-                dataset=dataset,
-                samples=samples,
-                in_memory=in_memory,
-                batch_size=batch_size,
-                workers=workers,
-                persistent=persistent,
-                own_collate=own_collate,
+                dataset=key[0],
+                samples=key[1],
+                in_memory=key[2],
+                batch_size=key[3],
+                workers=key[4],
+                persistent=key[5],
+                own_collate=key[6],
                 iterators=iterators,
-                file=place[0],
-                line=place[1],
+                fetch_ns=int(median(self._took_ns.get(key, [0]))),
+                file=key[7][0],
+                line=key[7][1],
             )
-            for (dataset, samples, in_memory, batch_size, workers, persistent, own_collate, place), iterators in (
-                self._begun.items()
-            )
+            for key, iterators in self._begun.items()
         )
 
     def _making(self, make: Callable[..., Any]) -> Callable[..., Any]:
@@ -72,9 +81,23 @@ class Loaders:
             key = self._told(loader)
             if key in self._begun or len(self._begun) < MOST:
                 self._begun[key] = self._begun.get(key, 0) + 1
-            return begin(loader)
+            iterator = begin(loader)
+            self._keys[iterator] = key
+            return iterator
 
         return begun
+
+    def _timing(self, fetch: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(fetch)
+        def fetched(iterator: Any) -> Any:
+            begun_ns = time.perf_counter_ns()
+            batch = fetch(iterator)
+            took_ns = time.perf_counter_ns() - begun_ns
+            if mirror.open is None and iterator in self._keys:
+                self._took_ns.setdefault(self._keys[iterator], deque(maxlen=TIMED)).append(took_ns)
+            return batch
+
+        return fetched
 
     def _told(self, loader: Any) -> tuple[Any, ...]:
         dataset = loader.dataset
