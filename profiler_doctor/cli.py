@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -25,6 +26,10 @@ app = typer.Typer(
 
 Format = Annotated[str, typer.Option("--format", help="What goes to standard output: text, json or md.")]
 Out = Annotated[Path | None, typer.Option("--out", help="Folder for the files (default: the run's own folder).")]
+TensorBoard = Annotated[
+    Path | None,
+    typer.Option("--tensorboard", help="Log directory for TensorBoard's profiler plugin to put the trace in."),
+]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress on standard error.")]
 Top = Annotated[int, typer.Option("--top", min=1, help="Findings and table rows to show.")]
 Select = Annotated[list[str] | None, typer.Option("--select", help="Ask only these rules (codes, families, names).")]
@@ -63,6 +68,7 @@ def run(  # noqa: PLR0913  # each parameter is an option that the user can give
     fail_on: FailOn = None,
     format_: Format = "text",
     out: Out = None,
+    tensorboard: TensorBoard = None,
     top: Top = 5,
     quiet: Quiet = False,
 ) -> None:
@@ -87,7 +93,7 @@ def run(  # noqa: PLR0913  # each parameter is an option that the user can give
         attempts=tuple(attempts or ()),
         select=tuple(select or ()),
         ignore=tuple(ignore or ()),
-        output=_output(format_, out, top, quiet, fail_on),
+        output=replace(_output(format_, out, top, quiet, fail_on), tensorboard=tensorboard),
     )
     raise typer.Exit(run(options))
 
@@ -137,13 +143,14 @@ def analyze(  # noqa: PLR0913  # as above
     fail_on: FailOn = None,
     format_: Format = "text",
     out: Out = None,
+    tensorboard: TensorBoard = None,
     top: Top = 5,
     quiet: Quiet = False,
 ) -> None:
     """Read what was captured elsewhere and say what is in it. Several traces are the ranks of one job."""
     from profiler_doctor.verbs.analyze import AnalyzeOptions, analyze
 
-    output = _output(format_, out, top, quiet, fail_on)
+    output = replace(_output(format_, out, top, quiet, fail_on), tensorboard=tensorboard)
     options = AnalyzeOptions(
         inputs=tuple(traces), select=tuple(select or ()), ignore=tuple(ignore or ()), output=output
     )

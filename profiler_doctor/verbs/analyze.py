@@ -19,7 +19,7 @@ from profiler_doctor.analyzer.trace import Trace
 from profiler_doctor.analyzer.trial_verdict import Cure, unmade
 from profiler_doctor.reports.writing import write_all
 from profiler_doctor.verbs.choice import every_rule, selection
-from profiler_doctor.verbs.output import Output, show, show_ranks, with_exit_code
+from profiler_doctor.verbs.output import Output, log_for_tensorboard, show, show_ranks, with_exit_code
 
 NOT_HERE = "the program is not here, only its trace; `profiler-doctor run` tries it"
 
@@ -70,6 +70,8 @@ def _examined(trace: Trace, job: Job, rules: Found[Rule], asked: tuple[Selection
 
 def _write(job: Job, documents: Sequence[Diagnosis], options: AnalyzeOptions) -> None:
     """The files of each rank in a folder of its own; those of a single trace right where the user said."""
+    for trace in job.traces:
+        log_for_tensorboard(_file_of(trace), _name(trace), options.output)
     if options.output.out is None:
         return
     for trace, document in zip(job.traces, documents, strict=True):

@@ -14,6 +14,7 @@ from profiler_doctor.analyzer.model import Diagnosis
 from profiler_doctor.analyzer.plugins import find
 from profiler_doctor.analyzer.verdict import LEVELS, found_outcomes, level_of
 from profiler_doctor.reports import wording
+from profiler_doctor.reports.tensorboard import write_log
 from profiler_doctor.reports.text import print_text
 
 
@@ -26,6 +27,8 @@ class Output:
     top: int
     quiet: bool
     fail_on: str | None
+    tensorboard: Path | None = None
+    """Folder of a TensorBoard log directory to put the trace into."""
 
     @property
     def for_machines(self) -> bool:
@@ -69,6 +72,16 @@ def show(diagnosis: Diagnosis, options: Output, trace_file: Path | None) -> None
         return
     sys.stdout.buffer.write(options.report.render(diagnosis, trace_file))
     sys.stdout.buffer.flush()
+
+
+def log_for_tensorboard(trace_file: Path | None, name: str, options: Output) -> None:
+    """Put the trace into the log directory that was asked for; what has no trace file is named on standard error."""
+    if options.tensorboard is None:
+        return
+    if trace_file is None:
+        sys.stderr.write(f"{name}: there is no trace file to log for TensorBoard.\n")
+        return
+    write_log(trace_file, name, options.tensorboard)
 
 
 def show_ranks(ranks: Sequence[tuple[str, Diagnosis]], options: Output) -> None:

@@ -22,7 +22,7 @@ from profiler_doctor.analyzer.reading import read
 from profiler_doctor.analyzer.trace import Trace, empty_trace
 from profiler_doctor.reports.writing import write_all
 from profiler_doctor.verbs.choice import every_rule, selection
-from profiler_doctor.verbs.output import Output, show, with_exit_code
+from profiler_doctor.verbs.output import Output, log_for_tensorboard, show, with_exit_code
 from profiler_doctor.verbs.progress import Progress, progress
 from profiler_doctor.verbs.trying import Trying, tried_on
 
@@ -91,6 +91,7 @@ def reported(options: RunOptions, road: Road, document: Diagnosis) -> ExitCode:
     folder = options.output.out or road.captured.folder
     with launch.ending_with_us():
         write_all(document, folder, road.captured.trace_file, find("profiler_doctor.reports", Report).items)
+        log_for_tensorboard(road.captured.trace_file, road.captured.target.name, options.output)
     show(document, replace(options.output, out=folder), road.captured.trace_file)
     return ExitCode(document.verdict.exit_code)
 
