@@ -154,10 +154,10 @@ def test_a_placebo_without_time_or_whose_program_breaks_leaves_the_noise_unknown
 ) -> None:
     program = Program(target=Target(script="x.py"), folder=tmp_path, source=StepSource(kind="module"), machine=MACHINE)
     late = Placebo(program, time.monotonic_ns() + 1_000_000_000)
-    assert late.noise(None) is None
+    assert late.noise(None, 1.0) is None
     stage = Stage(lambda name, number, place: Broken("x") if (number, place) == (2, 7) else 1.1)
     monkeypatch.setattr(trial_noise, "PairSet", stage)
-    noise = Placebo(program, time.monotonic_ns() + 60_000_000_000).noise(None)
+    noise = Placebo(program, time.monotonic_ns() + 60_000_000_000).noise(None, 1.0)
     assert noise is not None
     assert [len(medians) for medians in noise.medians.values()] == [2, 2]  # a whole set, and seven pairs of another
     assert noise_in([]) is None

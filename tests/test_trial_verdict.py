@@ -176,6 +176,7 @@ def test_a_gain_that_is_no_larger_than_what_doing_nothing_showed_is_not_verified
     unknown = verdict(Cure((_fix(),)), evidence, ("cpu", "wall"))
     assert (quiet.verdict, quiet.noise, quiet.doubts) == ("verified", 0.03, ())
     assert (unknown.verdict, unknown.noise) == ("verified", None)
+    assert "was not measured" in unknown.doubts[0]
     assert noisy.verdict == "inconclusive"
     assert noisy.reason.endswith(", but doing nothing showed up to 21% here")
     assert noisy.doubts == ("The machine is too noisy to judge small gains: doing nothing showed up to 21%.",)

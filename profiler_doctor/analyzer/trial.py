@@ -71,6 +71,7 @@ def trials(request: TrialRequest, fixes: Sequence[Fix]) -> Iterator[Trial]:
     for number, cure in enumerate(cures):
         later = cures[number + 1 :]
         joint = int(len(verified) + len(undecided) + len(later) >= 1)
+        placebo.rivals = len(later) + len(undecided) + joint
         trying = Trying(request, cure, placebo, (number + 1, len(cures)))
         trial = trying.trial(_share(cure, later, joint + PLACEBO_SHARE * (not placebo.asked)))
         if trying.undecided:
@@ -187,7 +188,8 @@ class Trying:
             self.placebo.learn(evidence.sets)
         trial = verdict(self.cure, evidence, self.clocks)
         if trial.verdict == "verified":
-            noise = self.placebo.noise(self._block_steps)
+            set_s = (time.monotonic_ns() - self._begun_ns) / 1e9 / len(self.sets)
+            noise = self.placebo.noise(self._block_steps, set_s)
             return verdict(self.cure, evidence, self.clocks, noise.worst(self.clocks[0]) if noise else None)
         self.promise = math.log(trial.speedup or 1.0)
         few = len(self.sets) < max(statistics.SHARES)

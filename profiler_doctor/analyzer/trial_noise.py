@@ -23,9 +23,8 @@ PAIRS = min(statistics.LOOKS)
 """In each of the placebo's sets: what the first look of a trial has."""
 LEAST_S = 5.0
 """With less time than this the placebo is not begun."""
-SHARE = 0.3
-"""Of the time that is left when it is asked for; but `ENOUGH_S` it may have in any case."""
-ENOUGH_S = 15.0
+ONE_SET = 1.5
+"""It may have this many times as long as a set of the trial that asks for it, so that one of its own sets fits."""
 
 
 @dataclass(frozen=True)
@@ -56,24 +55,30 @@ class Placebo:
         self._deadline_ns = deadline_ns
         self._known: Noise | None = None
         self.asked = False
+        self.rivals = 0
+        """How many trials are still to come: the time that is left is shared with them."""
 
     def learn(self, sets: Sequence[Sequence[Pair]]) -> None:
         """Take it from a trial of the placebo that was made anyway."""
         self._known, self.asked = noise_in(sets) or self._known, True
 
-    def noise(self, block_steps: int | None) -> Noise | None:
-        """What doing nothing shows here; None where there was no time, or the program does not allow it."""
+    def noise(self, block_steps: int | None, set_s: float) -> Noise | None:
+        """What doing nothing shows here; None where there was no time, or the program does not allow it.
+
+        `block_steps` and `set_s`: steps in a block of the trial that asks, and how long one of its sets took.
+        """
         if not self.asked:
-            self.learn(self._measured(block_steps))
+            self.learn(self._measured(block_steps, set_s))
         return self._known
 
-    def _measured(self, block_steps: int | None) -> Sequence[Sequence[Pair]]:
+    def _measured(self, block_steps: int | None, set_s: float) -> Sequence[Sequence[Pair]]:
         known = {fix.name: fix for fix in plugins.find("profiler_doctor.fixes", Fix).items}
         sets: list[list[Pair]] = []
         left_s = (self._deadline_ns - time.monotonic_ns()) / 1e9
         if left_s < LEAST_S:
             return sets
-        end_ns = time.monotonic_ns() + int(min(left_s, max(SHARE * left_s, ENOUGH_S)) * 1e9)
+        given_s = max(left_s / (1 + self.rivals), ONE_SET * set_s)
+        end_ns = time.monotonic_ns() + int(min(left_s, given_s) * 1e9)
         with contextlib.suppress(NoTime, Broken, BaselineBroken, Unsuitable):
             for number in range(statistics.SETS):
                 label = f"placebo-{number + 1}"

@@ -144,7 +144,7 @@ def verdict(cure: Cure, evidence: Evidence, clocks: tuple[Clock, Clock], noise: 
         before_peak_bytes=trial_numbers.peak_bytes(evidence.sets, before),
         after_peak_bytes=trial_numbers.peak_bytes(evidence.sets, after),
         noise=noise,
-        doubts=(*trial_numbers.doubts(evidence.pairs, changes), *_noisy(noise)),
+        doubts=(*trial_numbers.doubts(evidence.pairs, changes), *_noisy(noise, decision)),
         cures=cure.cures,
         snippet=cure.snippet,
     )
@@ -196,8 +196,11 @@ def _beyond(noise: float, evidence: Evidence, deciding: Change) -> tuple[TrialVe
     return "inconclusive", f"{_told(deciding)}, but doing nothing showed up to {noise:.0%} here"
 
 
-def _noisy(noise: float | None) -> tuple[str, ...]:
-    if noise is None or noise < NOISY:
+def _noisy(noise: float | None, decision: TrialVerdict) -> tuple[str, ...]:
+    if noise is None:
+        unknown = "What doing nothing shows on this machine was not measured: no time was left for it."
+        return (unknown,) if decision == "verified" else ()
+    if noise < NOISY:
         return ()
     return (f"The machine is too noisy to judge small gains: doing nothing showed up to {noise:.0%}.",)
 
