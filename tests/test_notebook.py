@@ -132,3 +132,20 @@ def test_importing_the_package_loads_nothing_of_it() -> None:
     assert done.stdout.strip() == "[]"
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         profiler_doctor.nothing  # noqa: B018
+
+
+def test_a_real_notebook_shows_it(samples: Path, tmp_path: Path) -> None:
+    pytest.importorskip("nbconvert")
+    pytest.importorskip("ipykernel")
+    words = ["--to", "notebook", "--execute", "--output-dir", str(tmp_path), str(samples / "notebook.ipynb")]
+
+    done = subprocess.run(
+        [sys.executable, "-m", "nbconvert", *words], capture_output=True, text=True, check=False, timeout=300
+    )
+
+    assert done.returncode == 0, done.stderr
+    cells = json.loads((tmp_path / "notebook.ipynb").read_text("utf-8"))["cells"]
+    shown = [out["data"] for cell in cells for out in cell.get("outputs", []) if out["output_type"] == "execute_result"]
+    assert "autograd-in-inference" in "".join(shown[0]["text/html"])
+    assert "aten::addmm" in "".join(shown[1]["text/html"])
+    assert "".join(shown[2]["text/plain"]).endswith(".'")
