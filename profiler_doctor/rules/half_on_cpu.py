@@ -21,23 +21,17 @@ Source
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterable
 
 import numpy as np
 
 from profiler_doctor.analyzer.kinds import Has, Limits, Rule, Sighting, Threshold
-from profiler_doctor.analyzer.measures.operands import tensors
-from profiler_doctor.analyzer.measures.ops import outermost
-from profiler_doctor.analyzer.measures.share import intervals_of, rows_in_window, share, whole
+from profiler_doctor.analyzer.measures.share import intervals_of, share, whole
 from profiler_doctor.analyzer.measures.source import where_of
+from profiler_doctor.analyzer.measures.typed_products import products_of
 from profiler_doctor.analyzer.trace import Trace
 
-PRODUCTS = re.compile(
-    r"^aten::(?:linear|addmm|mm|bmm|baddbmm|addmv|mv|matmul|einsum|lstm|gru|scaled_dot_product_attention"
-    r"|conv(?:_transpose)?[123]d|_?convolution|\w+_convolution|\w*convolution\w*_backward|\w+_linear)$"
-)
 HALF = ("c10::Half", "half")
 FP16_UNITS = ("avx512_fp16", "amx_fp16", "fphp", "asimdhp")
 """Flags of CPUs that compute in float16 themselves."""
@@ -45,7 +39,7 @@ FP16_UNITS = ("avx512_fp16", "amx_fp16", "fphp", "asimdhp")
 
 def find(trace: Trace, limits: Limits) -> Iterable[Sighting]:
     """At most one finding; what it is worth only a trial can tell."""
-    rows = _half_products(trace)
+    rows = products_of(trace, HALF)
     part = share(trace, rows)
     if not len(rows) or part < limits["share"]:
         return
@@ -65,15 +59,6 @@ def find(trace: Trace, limits: Limits) -> Iterable[Sighting]:
         },
         intervals_ns=intervals_of(trace, rows),
     )
-
-
-def _half_products(trace: Trace) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-    """The outermost convolutions and products of the window with a float16 operand somewhere in them."""
-    candidates = trace.rows_named(PRODUCTS.search, ("cpu_op",))
-    half = [row for row in candidates.tolist() if any(operand.type in HALF for operand in tensors(trace, row))]
-    mask = np.zeros(len(trace.events), np.bool_)
-    mask[half] = True
-    return rows_in_window(trace, np.unique(outermost(trace, np.array(half, np.int64), mask)))
 
 
 RULE = Rule(
