@@ -16,7 +16,7 @@ When not to
     as what does not matter.
 
 Source
-    RULES.md, PYB004.
+    PyTorch's documentation of nn.Module.register_buffer; RULES.md, PYB004.
 """
 
 from __future__ import annotations
