@@ -36,6 +36,7 @@ class Has(StrEnum):
     COLLECTIVES = "collectives"
     CAPTURE = "facts that only our own capture records"
     CPU_ONLY = "run that kept to the CPU"
+    RANKS = "traces of other ranks beside it"
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from profiler_doctor.analyzer.kinds import Has
 from profiler_doctor.analyzer.model import HealthNote
 from profiler_doctor.analyzer.trace import Trace
 
@@ -65,6 +66,16 @@ def on_one_clock(traces: Sequence[Trace]) -> tuple[list[Trace], list[HealthNote]
         return aligned, []
     said = f"{apart} of {len(traces)} traces have no wall-clock times: their times cannot be compared with the others'."
     return aligned, [HealthNote(code="CLOCKS-APART", message=said, events=0)]
+
+
+def with_peers(traces: Sequence[Trace]) -> list[Trace]:
+    """The same traces, each with the others beside it; a trace alone stays alone."""
+    if len(traces) < 2:
+        return list(traces)
+    others = [tuple(other for other in traces if other is not trace) for trace in traces]
+    return [
+        replace(trace, peers=peers, has=trace.has | {Has.RANKS}) for trace, peers in zip(traces, others, strict=True)
+    ]
 
 
 def _has_wall_clock(trace: Trace) -> bool:

@@ -17,7 +17,7 @@ from profiler_doctor.analyzer.errors import UnreadableTrace, UserError
 from profiler_doctor.analyzer.formats._bytes import first_bytes
 from profiler_doctor.analyzer.kinds import Format
 from profiler_doctor.analyzer.model import HealthNote
-from profiler_doctor.analyzer.ranks import on_one_clock, with_ranks
+from profiler_doctor.analyzer.ranks import on_one_clock, with_peers, with_ranks
 from profiler_doctor.analyzer.reading import FORMATS, read
 from profiler_doctor.analyzer.trace import Trace
 from profiler_doctor.analyzer.unpacking import File, Workspace, local_files
@@ -54,7 +54,7 @@ def traces(inputs: Sequence[str | Path], stdin: IO[bytes] | None = None) -> Job:
     notes += [HealthNote(code="FILE-UNREADABLE", message=fault, events=0) for fault in faults]
     named, rank_notes = with_ranks(read_traces)
     aligned, clock_notes = on_one_clock(named)
-    return Job(tuple(aligned), (*notes, *rank_notes, *clock_notes))
+    return Job(tuple(with_peers(aligned)), (*notes, *rank_notes, *clock_notes))
 
 
 def _that_are_traces(files: Sequence[File]) -> tuple[list[File], list[HealthNote]]:

@@ -163,6 +163,8 @@ class Trace:
     facts: Facts | None = None
     stacks: Trace | None = None
     """A second, short recording of the same program with Python stacks; its times are not to be believed."""
+    peers: tuple[Trace, ...] = field(default=(), repr=False)
+    """The same run as the job's other ranks recorded it."""
     cache: dict[object, object] = field(default_factory=dict, repr=False)
     """Results of measures, by measure and arguments; see `measure`."""
 
