@@ -22,7 +22,7 @@ from profiler_doctor.fixes._compiling import can_compile, compiled
 FIX = Fix(
     name="compile",
     doc=__doc__,
-    cures=("LCH001", "LCH002", "FUS005", "ATT001", "PYB006"),
+    cures=("LCH001", "LCH002", "LCH003", "FUS001", "FUS002", "FUS003", "FUS004", "FUS005", "ATT001", "PYB006"),
     snippet="model = torch.compile(model)\n",
     changes_numbers="by rounding (1e-7 to 1e-6 in float32); dropout draws other random numbers",
     rank=COMPILER_RANK,
