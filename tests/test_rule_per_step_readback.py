@@ -36,6 +36,7 @@ def test_a_copy_to_the_host_in_every_step_is_found_with_what_the_wait_is_worth(t
 
     assert (seen.evidence["readbacks"], seen.evidence["waited_ns"], seen.evidence["bytes"]) == (1, 400_000, 4096)
     assert seen.where.op == "aten::to"
+    assert (seen.evidence["last_of_its_step"], "one step later" in seen.message) == (0, False)
     assert seen.edit is not None
     # the copy call keeps 2 µs of its 400, and the host is done with the step 398 µs earlier
     assert stake_of(trace, [seen.edit]).ns_per_step == 398_000
@@ -85,6 +86,7 @@ def test_a_gpu_that_is_always_busy_loses_nothing(tmp_path: Path) -> None:
 
     [seen] = ask(RULE, trace)
 
+    assert (seen.evidence["last_of_its_step"], "one step later" in seen.message) == (3, True)
     assert seen.edit is not None
     share = stake_of(trace, [seen.edit]).share
     # a step holds 990.5 µs of the GPU's work, and cannot be shorter

@@ -35,7 +35,9 @@ from profiler_doctor.analyzer.measures.places import places
 from profiler_doctor.analyzer.measures.source import source_of, where_of
 from profiler_doctor.analyzer.measures.wait_causes import wait_causes
 from profiler_doctor.analyzer.measures.window import Window, linked_work, window
-from profiler_doctor.analyzer.trace import Trace
+from profiler_doctor.analyzer.trace import Bools, Trace
+
+DEFER = " Nothing is launched after them in the step: fetch the result one step later."
 
 
 def find(trace: Trace, limits: Limits) -> Iterable[Sighting]:
@@ -59,23 +61,31 @@ def _sighting(trace: Trace, waits: pd.DataFrame, span: Window) -> Sighting:
     where, waited = where_of(trace, int(waits["under"].iloc[0])), int(waits["dur_ns"].sum())
     moved = copies(trace)
     moved = moved[(moved["direction"] == "DtoH") & moved["op"].isin(waits["op"])]
-    count, last = waits["under"].nunique(), int(linked_work(trace)["launch_start_ns"].max())
+    count, last = waits["under"].nunique(), _last_of_its_step(trace, waits)
     return Sighting(
         message=f"{count / span.per:.3g} copies to the host per {span.unit} make the program wait, "
-        f"{waited / span.per / 1e6:.3g} ms in all.",
+        f"{waited / span.per / 1e6:.3g} ms in all." + (DEFER if last.all() else ""),
         where=where,
         evidence={
             "readbacks": count,
             "waited_ns": waited,
             "bytes": int(moved["bytes"].clip(lower=0).sum()),
             "copy_ns": int(moved["dur_ns"].sum()),
-            "last_of_the_window": bool(waits["start_ns"].max() >= last),
+            "last_of_its_step": int(waits.loc[last, "under"].nunique()),
             "steps": span.steps,
         },
         intervals_ns=places(waits),
         edit=Edit(free=tuple(waits["row"].tolist())),
         basis="the host not waiting for its results in the same step",
     )
+
+
+def _last_of_its_step(trace: Trace, waits: pd.DataFrame) -> Bools:
+    """Whether nothing is launched in the step (the window where none are marked) after each wait has begun."""
+    work = linked_work(trace)
+    last = waits["step"].map(work.groupby("step")["launch_start_ns"].max())
+    after: Bools = (waits["start_ns"] >= last.fillna(0)).to_numpy(np.bool_)
+    return after
 
 
 def _by_place(trace: Trace, table: pd.DataFrame) -> list[pd.DataFrame]:
