@@ -31,13 +31,14 @@ def render(diagnosis: Diagnosis, trace_file: Path | None) -> bytes:  # noqa: ARG
 
 def _sections(diagnosis: Diagnosis) -> Iterator[str]:
     """Independent pieces, the important ones first."""
-    yield f"## Profiler Doctor: {_safe(story.title(diagnosis), 120)}\n\n**{_safe(diagnosis.verdict.sentence, 1000)}**\n"
-    yield _list(f"{_safe(fact.label)}: {_safe(fact.text)}" for fact in story.about(diagnosis))
-    yield _titled("Step time", _list(_safe(sentence, 600) for sentence in story.step_time(diagnosis)))
+    sentence = escaped(diagnosis.verdict.sentence, 1000)
+    yield f"## Profiler Doctor: {escaped(story.title(diagnosis), 120)}\n\n**{sentence}**\n"
+    yield _list(f"{escaped(fact.label)}: {escaped(fact.text)}" for fact in story.about(diagnosis))
+    yield _titled("Step time", _list(escaped(sentence, 600) for sentence in story.step_time(diagnosis)))
     for breakdown in story.breakdowns(diagnosis.totals):
         yield _titled(breakdown.title, _parts(story.folded(breakdown, ROWS)))
     if not story.breakdowns(diagnosis.totals):
-        ops = [f"{_code(op.label)}: {op.text}" for op in story.top_ops(diagnosis, 8)]
+        ops = [f"{inline_code(op.label)}: {op.text}" for op in story.top_ops(diagnosis, 8)]
         yield _titled("The ops that took most time", _list(ops))
     yield from _findings(diagnosis)
     yield _trials("Tried and rejected", ranking.trials_that(diagnosis, "rejected"))
@@ -59,18 +60,20 @@ def _findings(diagnosis: Diagnosis) -> Iterator[str]:
     yield from (f"\n{_card(number, card)}" for number, card in enumerate(others, start=2))
     joint = ranking.joint_trial(diagnosis)
     if joint is not None:
-        yield f"\n{_safe(findings.joint(joint), 1000)}\n"
+        yield f"\n{escaped(findings.joint(joint), 1000)}\n"
     if len(cards) > CARDS:
         yield f"\n{len(cards) - CARDS} more findings stand in the full report.\n"
 
 
 def _card(number: int, card: Card) -> str:
-    lines = [f"{number}. **{_safe(card.name, 80)}** ({_safe(card.code, 80)}): {findings.claim(card)}"]
-    lines += [_safe(card.finding.message, 600)]
+    lines = [f"{number}. **{escaped(card.name, 80)}** ({escaped(card.code, 80)}): {findings.claim(card)}"]
+    lines += [escaped(card.finding.message, 600)]
     place = findings.place(card.finding)
-    lines += [f"at {_code(place)}"] if place else []
+    lines += [f"at {inline_code(place)}"] if place else []
     lines += [_told(trial) for trial in card.trials if trial.verdict != "rejected"]
-    lines += [f"The same cure answers {_safe(other.name, 80)} ({_safe(other.code, 80)})." for other in card.alongside]
+    lines += [
+        f"The same cure answers {escaped(other.name, 80)} ({escaped(other.code, 80)})." for other in card.alongside
+    ]
     body = "  \n   ".join(lines) + "\n"
     for trial in card.snippets[:1]:
         fenced = _fenced(trial.snippet.strip().splitlines()[:40], "python")
@@ -83,21 +86,23 @@ def _trials(heading: str, trials: Sequence[Trial]) -> str:
 
 
 def _told(trial: Trial) -> str:
-    return f"**{_safe(trial.fix, 80)}**: {_safe('; '.join(findings.trial_notes(trial)), 1000) or 'no reason given'}"
+    return f"**{escaped(trial.fix, 80)}**: {escaped('; '.join(findings.trial_notes(trial)), 1000) or 'no reason given'}"
 
 
 def _small(rule: doubts.Settled) -> str:
-    return f"{_safe(rule.name, 80)} ({_safe(rule.code, 80)}): {_safe(rule.text, 600)}"
+    return f"{escaped(rule.name, 80)} ({escaped(rule.code, 80)}): {escaped(rule.text, 600)}"
 
 
 def _doubts(diagnosis: Diagnosis) -> Iterator[str]:
-    yield from (f"{_safe(note.label)}: {_safe(note.text, 600)}" for note in doubts.health(diagnosis)[:ROWS])
-    yield from (f"{_safe(rule.label)} broke: {_safe(rule.text, 400)}" for rule in doubts.crashed(diagnosis)[:ROWS])
-    yield from (f"not asked: {_safe(fact.label)}: {_safe(fact.text, 200)}" for fact in doubts.skipped(diagnosis)[:ROWS])
+    yield from (f"{escaped(note.label)}: {escaped(note.text, 600)}" for note in doubts.health(diagnosis)[:ROWS])
+    yield from (f"{escaped(rule.label)} broke: {escaped(rule.text, 400)}" for rule in doubts.crashed(diagnosis)[:ROWS])
+    yield from (
+        f"not asked: {escaped(fact.label)}: {escaped(fact.text, 200)}" for fact in doubts.skipped(diagnosis)[:ROWS]
+    )
 
 
 def _parts(parts: Sequence[story.Part]) -> str:
-    rows = [f"| {_safe(part.label)} | {wording.share(part.share)} | {wording.duration(part.ns)} |" for part in parts]
+    rows = [f"| {escaped(part.label)} | {wording.share(part.share)} | {wording.duration(part.ns)} |" for part in parts]
     return "\n".join(["| part | share | time |", "|:---|---:|---:|", *rows]) + "\n"
 
 
@@ -117,7 +122,7 @@ def _fenced(lines: Sequence[str], language: str) -> str:
     return f"{fence}{language}\n{body}\n{fence}\n"
 
 
-def _code(text: str) -> str:
+def inline_code(text: str) -> str:
     """Inline code, with a fence longer than any run of ticks inside it."""
     shown = wording.plain(text, 400)
     longest = max((len(run) for run in re.findall("`+", shown)), default=0)
@@ -126,7 +131,7 @@ def _code(text: str) -> str:
     return f"{fence}{pad}{shown}{pad}{fence}"
 
 
-def _safe(text: object, limit: int = wording.NAME_LIMIT) -> str:
+def escaped(text: object, limit: int = wording.NAME_LIMIT) -> str:
     """Text that Markdown shows as it is: no markup, no HTML, nobody mentioned, no issue linked."""
     shown = _SPECIAL.sub(r"\\\1", wording.plain(text, limit))
     shown = shown.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
