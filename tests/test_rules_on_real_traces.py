@@ -60,7 +60,22 @@ MUST_BE_SILENT: list[tuple[str, str]] = [
 """Trace, and families that find nothing of 1 % of the step or more."""
 WITHOUT_A_GPU = ["hta_cpu_only", "hta_cpu_rank", "hta_a100_cupti_ranges", "particle_no_gpu_activity"]
 GPU_FAMILIES = (
-    *("LCH", "SYN002", "CPY", "LAY001", "LAY002", "PRC001", "PRC002", "OPT001", "PYB003"),
+    *(
+        "LCH",
+        "SYN002",
+        "SYN003",
+        "SYN004",
+        "SYN005",
+        "MEM001",
+        "MEM002",
+        "CPY",
+        "LAY001",
+        "LAY002",
+        "PRC001",
+        "PRC002",
+        "OPT001",
+        "PYB003",
+    ),
     *("KRN", "DST", "MSR002", "MSR003"),
 )
 
