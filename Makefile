@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
-.PHONY: demo test check bench fuzz docs clean
+.PHONY: demo test check bench fuzz docs site clean
 
 # Run the main job on a sample: ends with a verdict and the report's path.
 demo: $(READY)
@@ -34,6 +34,10 @@ fuzz: $(READY)
 # The pages that are made from the code: rules, fixes, the document's schema. `make check` fails when one is stale.
 docs: $(READY)
 	$(BIN)/python -m profiler_doctor.verbs.catalogue docs
+
+# The documentation as a site in site/; a link that leads nowhere fails.
+site: $(READY)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 $(READY): pyproject.toml constraints.txt setup.py $(wildcard native/*)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
