@@ -29,11 +29,13 @@ MACHINES = [
     for compiled in (False, True)
 ]
 PARTICULAR = {
+    "eval-mode": "the subjects are in eval mode: test_fixes_modes.py",
+    "sdpa": "the subjects have no attention: test_fixes_modes.py",
     "compile-regional": "the subjects repeat no block: test_fixes_compiling.py",
     "torchscript-script": "a hook in Python cannot be translated: test_fixes_engines.py",
 }
 """Fixes that suit none of the subjects here, and why."""
-OTHER_ANSWERS: dict[str, str] = {}
+OTHER_ANSWERS = {"int8-dynamic": "8 bits are two digits"}
 """Fixes whose answers differ by design, and why: a trial rejects them and says by how much."""
 
 every_fix = pytest.mark.parametrize("fix", FIXES.items, ids=lambda fix: fix.name)
