@@ -60,8 +60,8 @@ def _sighting(trace: Trace, found: list[Chain], part: float) -> Sighting:
     last = found[0].links[-1]
     turns = max(len(found[0].links), last.turns)
     return Sighting(
-        message=f"A tensor grows to {'×'.join(map(str, last.result))} by {turns} concatenations, each of which copies it "
-        f"as a whole; they take {part:.0%} of {whole(trace)}.",
+        message=f"A tensor grows to {'×'.join(map(str, last.result))} by {turns} concatenations, each of which copies "
+        f"all of it; they take {part:.0%} of {whole(trace)}.",
         where=where_of(trace, last.row),
         evidence={"turns": turns, "loops": len(found), "seen": len(found[0].links), "share": part},
         intervals_ns=intervals_of(trace, [link.row for link in links]),
