@@ -43,6 +43,8 @@ def find(trace: Trace, limits: Limits) -> Iterable[Sighting]:
     if span is None:
         return
     moved = moved[moved["row"].isin(linked_work(trace)["row"]) & (moved["direction"] == "HtoD") & (moved["op"] >= 0)]
+    if not len(moved):
+        return
     moved = moved.assign(made=factory_before(trace, moved["op"].to_numpy(np.int64)))
     moved = moved[(moved["made"] >= 0) & ~moved["made"].isin(_on_the_gpu(trace, moved["made"]))]
     for mine in _by_place(trace, moved):

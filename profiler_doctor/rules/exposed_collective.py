@@ -37,11 +37,12 @@ from profiler_doctor.analyzer.measures.device import gpu_work
 from profiler_doctor.analyzer.measures.intervals import union, without
 from profiler_doctor.analyzer.measures.places import places
 from profiler_doctor.analyzer.measures.source import where_of
-from profiler_doctor.analyzer.measures.window import linked_work, window
+from profiler_doctor.analyzer.measures.window import linked_time, linked_work, window
 from profiler_doctor.analyzer.model import HIDDEN_BELOW_SHARE, Where
 from profiler_doctor.analyzer.replay import stake_of
 from profiler_doctor.analyzer.trace import Trace
 
+HOST_CAUSES = ("op_dispatch", "launch_latency", "python")
 LATER = " The host is slower still: hiding it pays once the launches are cured."
 
 
@@ -80,6 +81,8 @@ def find(trace: Trace, limits: Limits) -> Iterable[Sighting]:
 
 def _share_once_launches_are_cured(trace: Trace, edit: Edit) -> float:
     """What the edit is worth in a step whose launches are no longer what is slow, where it is worth nothing before."""
+    if linked_time(trace).share(*HOST_CAUSES) < HIDDEN_BELOW_SHARE:
+        return 0.0
     alone = stake_of(trace, [edit]).share
     if alone is None or alone >= HIDDEN_BELOW_SHARE:
         return 0.0

@@ -93,14 +93,11 @@ def _capturable(trace: Trace, work: pd.DataFrame, event_wait_ns: int) -> set[int
     """
     by_step = work.groupby("step")["launch_start_ns"]
     first, last = by_step.min(), by_step.max()
-    calls = host_calls(trace)
-    calls = calls[
-        calls["step"].isin(first.index) & calls["thread"].isin(calls.loc[calls["work"] > 0, "thread"].unique())
-    ]
-    forbidden = calls["kind"].isin(("blocking", "alloc", "graph_launch"))
-    forbidden |= calls["row"].isin(copies(trace).loc[copies(trace)["pageable"], "launch"])
-    forbidden &= (calls["dur_ns"] > event_wait_ns) | calls["name"].map(EVENT_WAIT).isna().to_numpy(np.bool_)
-    calls = calls[forbidden]
+    every, moved = host_calls(trace), copies(trace)
+    forbidden = every["kind"].isin(("blocking", "alloc", "graph_launch")).to_numpy()
+    forbidden = forbidden | every["row"].isin(moved.loc[moved["pageable"], "launch"]).to_numpy()
+    calls = every[forbidden & every["thread"].isin(every.loc[every["work"] > 0, "thread"].unique()).to_numpy()]
+    calls = calls[(calls["dur_ns"] > event_wait_ns) | calls["name"].map(EVENT_WAIT).isna().to_numpy(np.bool_)]
     inside = (calls["start_ns"] > calls["step"].map(first)) & (calls["start_ns"] <= calls["step"].map(last))
     graphs = calls["kind"] == "graph_launch"
     return set(first.index.tolist()) - set(calls.loc[inside | graphs, "step"].tolist())

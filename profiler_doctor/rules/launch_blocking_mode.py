@@ -41,12 +41,13 @@ VARIABLES = ("CUDA_LAUNCH_BLOCKING", "HIP_LAUNCH_BLOCKING", "AMD_SERIALIZE_KERNE
 def find(trace: Trace, limits: Limits) -> Iterable[Sighting]:
     """At most one finding, for the whole window."""
     launches = _launches(trace, limits["long_us"] * 1000)
-    if len(launches) < limits["launches"]:
-        return
     blocks = launches["end_ns"] >= launches["kernel_end_ns"]
+    needed = limits["blocked_share"] * len(launches)
+    if len(launches) < limits["launches"] or blocks.sum() + len(syncs(trace)) < needed:
+        return
     waiting = _waited_for_at_once(trace, launches)
     both = blocks | (waiting >= 0)
-    if both.mean() < limits["blocked_share"]:
+    if both.sum() < needed:
         return
     rows = (*launches.loc[blocks, "row"].tolist(), *waiting[waiting >= 0].tolist())
     told = trace.facts.environment if trace.facts else {}
@@ -68,12 +69,14 @@ def find(trace: Trace, limits: Limits) -> Iterable[Sighting]:
 
 
 def _launches(trace: Trace, long_ns: float) -> pd.DataFrame:
-    """Calls that launch one kernel of at least `long_ns`, with that kernel's row, op and end; in time order."""
+    """Calls that launch one kernel of at least `long_ns`: row, op, start_ns, end_ns, kernel (its row) and its end."""
     work = linked_work(trace)
-    alone = work[(work["kind"] == "kernel") & (work["dur_ns"] >= long_ns)].drop_duplicates("launch", keep=False)
-    ends = alone.set_index("launch")[["end_ns", "row"]].rename(columns={"end_ns": "kernel_end_ns", "row": "kernel"})
-    calls = host_calls(trace)
-    return calls[calls["kind"] == "launch"].join(ends, on="row", how="inner")
+    launch = work["launch"].to_numpy(np.int64)
+    alone = np.bincount(launch, minlength=1)[launch] == 1 if len(work) else launch > 0
+    work = work[alone & ((work["kind"] == "kernel") & (work["dur_ns"] >= long_ns)).to_numpy()]
+    kept = {"launch": "row", "op": "op", "launch_start_ns": "start_ns", "row": "kernel", "end_ns": "kernel_end_ns"}
+    table = work[list(kept)].rename(columns=kept).reset_index(drop=True)
+    return table.assign(end_ns=trace.events.ends_at(table["row"].to_numpy(np.int64)))
 
 
 def _waited_for_at_once(trace: Trace, launches: pd.DataFrame) -> pd.Series[int]:

@@ -47,6 +47,8 @@ def find(trace: Trace, limits: Limits) -> Iterable[Sighting]:
     if span is None or span.steps < limits["steps"]:
         return
     moved = moved[moved["row"].isin(linked_work(trace)["row"]) & (moved["bytes"] >= limits["bytes"])]
+    if not {"DtoH", "HtoD"} <= set(moved["direction"]):
+        return
     moved = moved[~inside_named(trace, moved["op"].to_numpy(np.int64), SCALAR)]
     pairs = _pairs(moved)
     for trips in _by_places(trace, pairs):

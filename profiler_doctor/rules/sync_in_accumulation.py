@@ -45,8 +45,10 @@ GRADIENTS = ("all_reduce", "reduce_scatter")
 def find(trace: Trace, limits: Limits) -> Iterable[Sighting]:
     """At most one finding, for the whole window."""
     span, forwards = window(trace), _outer_starts(trace, FORWARD)
+    if span is None or len(forwards) < 2:
+        return
     updates = _outer_starts(trace, OPTIMIZER)
-    if span is None or len(updates) == 0 or len(forwards) < 2:
+    if not len(updates):
         return
     table = _gradients(trace)
     batch = np.searchsorted(forwards, table["launch_start_ns"].to_numpy(np.int64), side="right") - 1

@@ -11,7 +11,7 @@ from profiler_doctor.analyzer.measures.links import launch_of
 from profiler_doctor.analyzer.measures.nesting import innermost_at
 from profiler_doctor.analyzer.measures.operands import WIDTHS, tensors
 from profiler_doctor.analyzer.measures.ops import SLICES, parent_of
-from profiler_doctor.analyzer.trace import Ints, Trace
+from profiler_doctor.analyzer.trace import Bools, Ints, Trace, measure
 
 ELEMENT = {
     "double": 8, "long": 8, "float": 4, "int": 4, "half": 2, "bfloat16": 2, "short": 2, "byte": 1, "char": 1, "bool": 1,
@@ -108,11 +108,17 @@ def numbers_at(trace: Trace, argument: str, rows: Ints) -> Ints:
 def _largest_tensor(trace: Trace, rows: Ints) -> Ints:
     """Bytes of the largest tensor of each row that is a collective's op or mark, -1 for none."""
     events = trace.events
-    tells = events.matching_names(TELLS.search)[events.name[rows]]
+    tells = _tells(trace)[events.name[rows]]
     keys = np.stack((events.text("Input Dims").at(rows, -1), events.text("Input type").at(rows, -1)))
     _, first, same = np.unique(keys, axis=1, return_index=True, return_inverse=True)
     found = np.array([_bytes(trace, int(rows[place])) for place in first], np.int64)
     return np.where(tells, found[same.reshape(-1)], -1)
+
+
+@measure
+def _tells(trace: Trace) -> Bools:
+    """For every name code whether TELLS is in it."""
+    return trace.events.matching_names(TELLS.search)
 
 
 def _bytes(trace: Trace, row: int) -> int:

@@ -12,7 +12,7 @@ from profiler_doctor.analyzer.measures.collective_sizes import sizes
 from profiler_doctor.analyzer.measures.device import gpu_work
 from profiler_doctor.analyzer.measures.intervals import Intervals, covered_ns, union, without
 from profiler_doctor.analyzer.measures.steps import step_at
-from profiler_doctor.analyzer.trace import Ints, Trace, measure
+from profiler_doctor.analyzer.trace import Bools, Ints, Trace, measure
 
 COMMUNICATES = re.compile(
     r"(?i:nccl|rccl|mscclpp|nvshmem|multimem|cross_device_reduce|deep_?ep(?![a-z]))"
@@ -96,7 +96,7 @@ def kind_of(text: str) -> str:
 def _on_devices(trace: Trace) -> pd.DataFrame:
     work = gpu_work(trace)
     rows = work["row"].to_numpy(np.int64)
-    talks = trace.events.matching_names(COMMUNICATES.search)[trace.events.name[rows]]
+    talks = _talks(trace)[trace.events.name[rows]]
     table: pd.DataFrame = work[talks & (work["kind"] == "kernel").to_numpy()].copy()
     table["exposed_ns"] = 0
     for device, group in table.groupby("device"):
@@ -128,6 +128,15 @@ def _on_hosts(trace: Trace) -> pd.DataFrame:
     return table
 
 
+@measure
+def _talks(trace: Trace) -> Bools:
+    """For every name code whether it is that of a kernel that communicates; names of other events are not looked at."""
+    found = np.zeros(len(trace.events.names), np.bool_)
+    for code in np.unique(trace.events.name[trace.rows("kernel")]).tolist():
+        found[code] = COMMUNICATES.search(trace.events.names[code]) is not None
+    return found
+
+
 def _exposed(group: pd.DataFrame, cover: Intervals) -> Ints:
     parts = Intervals(group["start_ns"].to_numpy(), group["end_ns"].to_numpy(), np.arange(len(group)))
     return group["dur_ns"].to_numpy(np.int64) - covered_ns(parts, cover, len(group))
@@ -141,7 +150,7 @@ def _work_beside(trace: Trace, device: int, group: pd.DataFrame) -> Intervals:
         rows = rows[~np.isin(trace.events.thread[rows], threads)]
         return union(trace.events.start_ns[rows], trace.events.ends_at(rows))
     work = gpu_work(trace)
-    talks = trace.events.matching_names(COMMUNICATES.search)[trace.events.name[work["row"].to_numpy(np.int64)]]
+    talks = _talks(trace)[trace.events.name[work["row"].to_numpy(np.int64)]]
     there = work[(work["kind"] == "kernel") & (work["device"] == device) & ~talks]
     return union(there["start_ns"].to_numpy(), there["end_ns"].to_numpy())
 
