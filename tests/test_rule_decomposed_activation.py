@@ -25,6 +25,7 @@ def one(op: str) -> Call:
 WRITTEN = {
     "tanh": [one(op) for op in ("mul", "pow", "mul")] + [two("add")] + [one(op) for op in ("mul", "tanh", "add")],
     "cubed": [one("mul"), two("mul"), two("mul"), one("mul"), two("add"), one("mul"), one("tanh"), one("add")],
+    "halved last": [one("pow"), one("mul"), two("add"), one("mul"), one("tanh"), one("add"), one("mul")],
     "erf": [one("mul"), one("div"), one("erf"), one("add")],
     "mish": [one("softplus"), one("tanh")],
     "quick": [one("mul"), one("sigmoid")],
@@ -64,3 +65,9 @@ def test_a_factor_of_another_shape_is_no_gate(tmp_path: Path) -> None:
 
 def test_an_activation_alone_is_healthy(tmp_path: Path) -> None:
     assert ask(RULE, on_gpu(tmp_path, one("gelu"), ("aten::linear", 300_000, X, tensor(512, 2048), ""))) == []
+
+
+def test_in_a_loop_the_next_ones_first_op_is_not_the_last_ones(tmp_path: Path) -> None:
+    [seen] = ask(RULE, on_gpu(tmp_path, *[*WRITTEN["tanh"], two("mul")] * 3))
+
+    assert (seen.evidence["chains"], seen.evidence["pieces"]) == (3, 3 * 8)

@@ -88,3 +88,17 @@ def test_a_norm_written_out_is_told_as_such(tmp_path: Path) -> None:
     ]
 
     assert ask(RULE, on_gpu(tmp_path, *norm)) == []
+
+
+def test_a_loop_that_repeats_itself_is_as_many_runs(tmp_path: Path) -> None:
+    trace = on_gpu(tmp_path, *RUN, *RUN, *RUN)
+
+    [seen] = ask(RULE, trace)
+
+    assert seen.evidence["chains"] == 3
+    assert seen.edit is not None
+    assert stake_of(trace, [seen.edit]).ns_per_step == 3 * (390_000 - 120_000)
+
+
+def test_a_loop_of_two_ops_has_no_run_in_it(tmp_path: Path) -> None:
+    assert ask(RULE, on_gpu(tmp_path, *[("aten::mul", 100_000, X, 2), ("aten::add", 100_000, X, 1, 1)] * 5)) == []

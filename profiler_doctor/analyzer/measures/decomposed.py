@@ -19,8 +19,8 @@ NORM_TAIL = 4
 """At most a cast, a weight (itself cast and shifted) and a bias come after it."""
 ROTARY = r"xn[C]k?xa|n[C]k?xxa|xxuxxak?C|xxuxxa"
 ACTIVATION = (
-    r"x?[px]x{0,3}ax{1,2}hax{1,2}"  # GELU by its tanh form
-    r"|x?[xd]eax{1,2}"  # GELU by the error function
+    r"x?[px]x{0,3}ax{1,2}hax"  # GELU by its tanh form
+    r"|x?[xd]eax"  # GELU by the error function
     r"|ohx|xgx"  # mish; x · sigmoid(1.702 x)
     r"|[ig]L?x"  # gated: silu or GELU times another product
 )
@@ -99,7 +99,9 @@ def _rotary(trace: Trace, span: Span) -> Chain | None:
 
 
 def _activation(trace: Trace, span: Span) -> Chain | None:
-    called = sequence(trace)
+    called, (first, last) = sequence(trace), span
+    halved = len(tensors(trace, int(called.rows[last - 1]))) == 1  # x · (0.5 · (1 + tanh)): one more product
+    span = (first, last + (halved and called.letters[last : last + 1] == "x"))
     rows, letters = called.rows[slice(*span)].tolist(), called.letters[slice(*span)]
     between = _of(rows, letters, "L")
     rows = [row for row in rows if row not in between]

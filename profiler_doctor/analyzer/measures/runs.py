@@ -11,11 +11,14 @@ from profiler_doctor.analyzer.measures.decomposed import activations, norms, rot
 from profiler_doctor.analyzer.measures.element_types import width
 from profiler_doctor.analyzer.measures.operands import operands, tensors
 from profiler_doctor.analyzer.measures.sequence import sequence
-from profiler_doctor.analyzer.trace import Bools, Ints, Trace, measure
+from profiler_doctor.analyzer.measures.steps import step_at
+from profiler_doctor.analyzer.trace import Bools, Codes, Ints, Trace, measure
 
 POINTWISE = "parsxudnigheowc"
 """Letters of `sequence` whose op works on each element by itself."""
 SHORTEST = 3
+LONGEST = 64
+"""Ops in one iteration of a loop that are looked for."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +33,8 @@ class Run:
 def pointwise_runs(trace: Trace) -> tuple[Run, ...]:
     """Every run of SHORTEST or more ops of which each takes a tensor as large as the one before gave.
 
-    Ops of a norm, rotary embedding or activation that is spelled out are left out: they are found as such.
+    Ops of a norm, rotary embedding or activation that is spelled out are left out: they are found as such. A run ends
+    with its step, and one that repeats itself is several: a loop's iterations, whose tensors need not be the same.
     """
     called = sequence(trace)
     letters = np.frombuffer(called.letters.encode("ascii"), np.uint8)
@@ -39,15 +43,29 @@ def pointwise_runs(trace: Trace) -> tuple[Run, ...]:
     places = np.flatnonzero(chosen)
     if len(places) < SHORTEST:
         return ()
-    size = _sizes(trace, called.rows[places])
-    thread = trace.events.thread[called.rows[places]]
+    rows = called.rows[places]
+    size, step = _sizes(trace, rows), step_at(trace, trace.events.start_ns[rows])
     new = np.ones(len(places), np.bool_)
-    new[1:] = (np.diff(places) > 1) | (np.diff(size) != 0) | (np.diff(thread) != 0)
+    new[1:] = (np.diff(places) > 1) | (np.diff(size) != 0) | (np.diff(step) != 0)
+    new[1:] |= np.diff(trace.events.thread[rows]) != 0
     starts = np.flatnonzero(new)
     ends = np.append(starts[1:], len(places))
     long = (ends - starts >= SHORTEST) & (size[starts] > 1)
-    spans = zip(starts[long].tolist(), ends[long].tolist(), strict=True)
-    return tuple(_run(trace, called.rows[places[first:last]], int(size[first])) for first, last in spans)
+    names = trace.events.name[rows]
+    found = []
+    for first, last in zip(starts[long].tolist(), ends[long].tolist(), strict=True):
+        each = _period(names[first:last])
+        parts = range(first, last - SHORTEST + 1, each) if each >= SHORTEST else ()
+        found += [_run(trace, rows[part : min(part + each, last)], int(size[first])) for part in parts]
+    return tuple(found)
+
+
+def _period(names: Codes) -> int:
+    """After how many ops a run repeats itself; its length if it does not, at least to its half."""
+    for each in range(1, min(len(names) // 2, LONGEST) + 1):
+        if np.array_equal(names[each:], names[:-each]):
+            return each
+    return len(names)
 
 
 def _spelled_out(trace: Trace, rows: Ints) -> Bools:
