@@ -25,8 +25,8 @@ FUSIONS = {
     "FastGelu": r"(?:Pow|Mul Mul) Mul Add Mul Tanh Add Mul(?: Mul)?",
     "Attention": r"MatMul (?:(?:Div|Mul|Add|Where) )*Softmax (?:Cast )?MatMul",
     "RotaryEmbedding": r"(?:Slice Slice|Split) Neg Concat Mul Add",
-    "one Cast": r"Cast(?: Cast)+",
-    "one Transpose": r"Transpose(?: Transpose)+",
+    "one Cast": "Cast Cast",
+    "one Transpose": "Transpose Transpose",
 }
 """What ONNX Runtime's own optimisers make of it → the operators that spell it out, in the order of execution."""
 ONLY_BY_EDGES = ("one Cast", "one Transpose")
@@ -94,8 +94,8 @@ def missed_fusions(nodes: Sequence[Node]) -> list[Missed]:
     starts = np.cumsum([0, *(len(word) + 1 for word in words)])
     text, taken, found = "".join(f"{word} " for word in words), np.zeros(len(words), np.bool_), []
     for becomes, pattern in FUSIONS.items():
-        for match in re.finditer(rf"(?<![^ ]){pattern}(?= )", text):
-            places = range(int(np.searchsorted(starts, match.start())), int(np.searchsorted(starts, match.end())))
+        for match in re.finditer(rf"(?<![^ ])(?=({pattern}) )", text):  # looks ahead only, so matches may overlap
+            places = range(int(np.searchsorted(starts, match.start())), int(np.searchsorted(starts, match.end(1))))
             chain = tuple(nodes[place] for place in places)
             strict = becomes in ONLY_BY_EDGES
             known = not strict or all(node.inputs for node in chain)
