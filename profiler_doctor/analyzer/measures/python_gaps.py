@@ -1,0 +1,97 @@
+"""Stretches of a step in which its thread is in no op: Python, and what Python calls outside of torch."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from profiler_doctor.analyzer.measures.frames import frames, own_frames
+from profiler_doctor.analyzer.measures.idle import LOADER
+from profiler_doctor.analyzer.measures.intervals import Intervals, union, without
+from profiler_doctor.analyzer.measures.ops import ops
+from profiler_doctor.analyzer.measures.twins import twins
+from profiler_doctor.analyzer.measures.window import used_steps, window
+from profiler_doctor.analyzer.trace import HOST_CALLS, Ints, Trace, measure
+
+LEAST_NS = 300_000
+"""Shorter ones are what lies between any two ops, a call of a function or a few."""
+OTHER_CAUSES = (" of a list of arrays", "DataLoader: workers start")
+"""Ends of the names of ranges that our capture makes: other rules speak of them."""
+LOOKS = 9
+"""Moments within a gap at which the second recording is asked which frame is open."""
+
+
+@measure
+def python_gaps(trace: Trace) -> pd.DataFrame:
+    """The gaps of the judged steps that last LEAST_NS or more, in time order.
+
+    Columns: start_ns, end_ns, dur_ns, step, before, after (rows of the ops on the step's thread around it, -1 for the
+    edge of the recording), turn (which of the ops of its name in its step `after` is). No gap: while an op runs on any
+    thread, a data loader is asked, an optimizer steps, or the host calls a device's runtime.
+    """
+    span, marks = window(trace), used_steps(trace)
+    if span is None:
+        return _table(np.empty((0, 2), np.int64), np.empty(0, np.int64), trace, -1)
+    bounds = (
+        marks[["start_ns", "end_ns"]].to_numpy(np.int64) if len(marks) else np.array([[span.start_ns, span.end_ns]])
+    )
+    events = trace.events
+    rows = np.concatenate((trace.rows("cpu_op", *HOST_CALLS), trace.rows_named(_otherwise, ("user_annotation",))))
+    own = Intervals(bounds[:, 0], bounds[:, 1], np.arange(len(bounds)))
+    free = without(own, union(events.start_ns[rows], events.ends_at(rows)))
+    long = free.ends - free.starts >= LEAST_NS
+    step = marks.index.to_numpy()[free.owner[long]] if len(marks) else np.full(int(long.sum()), -1)
+    return _table(np.stack((free.starts[long], free.ends[long]), axis=1), step, trace, span.thread)
+
+
+def frame_in(trace: Trace, before: int, after: int) -> tuple[str, str] | None:
+    """The innermost frame of the user's own code, and the innermost of all, open for most of the time between two ops.
+
+    From the trace's own stacks, or from those of the second recording, where both ops have a counterpart in one step.
+    """
+    recorded = trace if len(trace.rows("python_function")) else trace.stacks
+    if recorded is None or min(before, after) < 0:
+        return None
+    there = np.array([before, after]) if recorded is trace else twins(trace, recorded, np.array([before, after]))
+    if there.min() < 0:
+        return None
+    events, table = recorded.events, frames(recorded)
+    start, end = int(events.ends_at(there[:1])[0]), int(events.start_ns[there[1]])
+    if end <= start:
+        return None
+    times = np.linspace(start, end, LOOKS + 2)[1:-1].astype(np.int64)
+    places = table.around(np.full(LOOKS, int(events.thread[there[1]])), times)
+    own = table.nearest(places, own_frames(recorded))
+    return _most(recorded, table.rows, own), _most(recorded, table.rows, places)
+
+
+def _most(trace: Trace, rows: Ints, places: Ints) -> str:
+    known = places[places >= 0]
+    return trace.events.name_of(int(rows[np.bincount(known).argmax()])) if len(known) else ""
+
+
+def _otherwise(name: str) -> bool:
+    return bool(LOADER.search(name)) or name.startswith("Optimizer.") or name.endswith(OTHER_CAUSES)
+
+
+def _table(bounds: Ints, step: Ints, trace: Trace, thread: int) -> pd.DataFrame:
+    table = ops(trace)
+    mine = table[table["is_op"] & (table["thread"] == thread)]
+    rows, starts, ends = (mine[name].to_numpy(np.int64) for name in ("row", "start_ns", "end_ns"))
+    by_end = np.argsort(ends, kind="stable")
+    before = np.searchsorted(ends[by_end], bounds[:, 0], side="right") - 1
+    after = np.searchsorted(starts, bounds[:, 1], side="left")
+    padded, last = np.append(rows, -1), np.append(rows[by_end], -1)
+    turn = np.append(mine.groupby(["step", "name"], observed=True).cumcount().to_numpy(np.int64), -1)
+    after = np.minimum(after, len(rows))
+    return pd.DataFrame(
+        {
+            "start_ns": bounds[:, 0],
+            "end_ns": bounds[:, 1],
+            "dur_ns": bounds[:, 1] - bounds[:, 0],
+            "step": step,
+            "before": last[before],
+            "after": padded[after],
+            "turn": turn[after],
+        }
+    )
