@@ -54,7 +54,7 @@ def find(trace: Trace, limits: Limits) -> Iterable[Sighting]:
     table = table[table["step"].isin(warm)]
     touched, taken = table["step"].nunique(), int(table["dur_ns"].sum())
     steady = touched >= limits["steps"] and touched >= limits["share_of_steps"] * len(warm)
-    if not steady or taken < limits["time_share"] * span.span_ns:
+    if not len(table) or not steady or taken < limits["time_share"] * span.span_ns:
         return
     longest = table.nlargest(1, "dur_ns").iloc[0]
     place, frees = where_of(trace, int(longest["op"])), int(table["name"].map(FREES).notna().sum())

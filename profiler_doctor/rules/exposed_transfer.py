@@ -49,8 +49,8 @@ def find(trace: Trace, limits: Limits) -> Iterable[Sighting]:
     uploads = moved[(moved["direction"] == "HtoD") & (moved["exposed_ns"] > 0)]
     uploads = uploads[_held_up_a_kernel(trace, uploads)]
     uploads = uploads[~_after_a_read_back(uploads, moved[moved["direction"] == "DtoH"])]
-    exposed = int(uploads["exposed_ns"].sum())
-    if exposed < limits["exposed_share"] * span.span_ns or (span.steps > 1 and uploads["step"].nunique() < 2):
+    exposed, once = int(uploads["exposed_ns"].sum()), span.steps > 1 and uploads["step"].nunique() < 2
+    if not len(uploads) or exposed < limits["exposed_share"] * span.span_ns or once:
         return
     longest = uploads.nlargest(1, "exposed_ns").iloc[0]
     place = where_of(trace, int(longest["op"]))

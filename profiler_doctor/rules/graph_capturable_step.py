@@ -60,7 +60,7 @@ def find(trace: Trace, limits: Limits) -> Iterable[Sighting]:
     row = _longest_row(trace, work[work["step"].isin(open_steps)])
     one = work[work["step"] == row[-1]] if row else work[:0]
     kernels = one.loc[one["kind"] == "kernel", "name"].astype(str)
-    if len(row) < limits["steps"] or len(kernels) < limits["kernels"]:
+    if not len(one) or len(row) < limits["steps"] or len(kernels) < limits["kernels"]:
         return
     spans = work[work["step"].isin(row)].groupby("step")
     yield Sighting(

@@ -45,7 +45,7 @@ def find(trace: Trace, limits: Limits) -> Iterable[Sighting]:
     """At most one finding, for the whole window."""
     time, kernels = linked_time(trace), len(linked_work(trace))
     by_host, busiest = time.share(*HOST_CAUSES), max(time.busy_share, _unprofiled_busy_share(trace))
-    if kernels < limits["work"] or by_host < limits["host_share"] or busiest >= limits["busy_share"]:
+    if not by_host or kernels < limits["work"] or by_host < limits["host_share"] or busiest >= limits["busy_share"]:
         return
     devices = busy(trace)
     yield Sighting(

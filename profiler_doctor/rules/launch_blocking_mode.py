@@ -47,7 +47,7 @@ def find(trace: Trace, limits: Limits) -> Iterable[Sighting]:
         return
     waiting = _waited_for_at_once(trace, launches)
     both = blocks | (waiting >= 0)
-    if both.sum() < needed:
+    if not both.any() or both.sum() < needed:
         return
     rows = (*launches.loc[blocks, "row"].tolist(), *waiting[waiting >= 0].tolist())
     told = trace.facts.environment if trace.facts else {}

@@ -43,7 +43,7 @@ def find(trace: Trace, limits: Limits) -> Iterable[Sighting]:
         return
     tiny = kernels["dur_ns"] < limits["tiny_us"] * 1000
     waited = kernels["start_ns"] - kernels["launch_start_ns"] < limits["empty_queue_us"] * 1000
-    if tiny.mean() < limits["tiny_share"] or waited.mean() < limits["empty_queue_share"]:
+    if not tiny.any() or tiny.mean() < limits["tiny_share"] or waited.mean() < limits["empty_queue_share"]:
         return
     yield Sighting(
         message=f"{tiny.mean():.0%} of {len(kernels)} kernels run for under {limits['tiny_us']:g} µs, and "
