@@ -27,6 +27,9 @@ MUST_FIRE: list[tuple[str, str, Mapping[str, float]]] = [
     ("hta_a100_nccl_resnet", "LCH003", {"steps": 3, "kernels": 900}),
     ("hta_a100_nccl_resnet", "DST001", {"collectives": 14, "exposed_ns": 29_395_706}),
     ("tracelens_h100_qwen05b", "CPY006", {"copies": 96, "time_ns": 2_766_267}),
+    ("param_dlrm_8ranks/rank1", "DST001", {"collectives": 8, "exposed_ns": 11_056_000}),
+    ("param_dlrm_8ranks/rank1", "CPY001", {"copies": 8, "waited_ns": 6_616_000}),
+    ("hta_mi250_minitoy", "CPY004", {"copies": 2, "copy_ns": 38_161}),
     ("hta_rec_rank0", "DST001", {"collectives": 10, "exposed_ns": 336_983_000}),
     ("hta_rec_rank1", "DST001", {"collectives": 10, "exposed_ns": 303_523_000}),
     ("hta_a100_nccl_resnet", "LAY001", {"transforms": 633, "time_ns": 15_120_910}),
@@ -176,7 +179,16 @@ def test_work_that_waits_behind_unrecorded_work_is_measured(shared: Path) -> Non
 
 
 @pytest.mark.parametrize(
-    "name", ["tracelens_b200_vllm_eager", "tracelens_h100_vit", "hta_a100_nccl_resnet", "hta_gp100_gpu_annotation"]
+    "name",
+    [
+        "tracelens_b200_vllm_eager",
+        "tracelens_h100_vit",
+        "tracelens_h100_qwen05b",
+        "hta_a100_nccl_resnet",
+        "hta_gp100_gpu_annotation",
+        "param_dlrm_8ranks/rank1",
+        "param_dlrm_8ranks/rank2",
+    ],
 )
 def test_what_two_findings_share_is_counted_once(shared: Path, name: str) -> None:
     examined = told(trace_file(shared, name)).examined
