@@ -112,11 +112,12 @@ def test_the_attempt_that_meets_the_limit_is_no_recompilation_but_says_that_the_
 def test_seconds_add_up_over_compilations_and_the_backward_ones_are_within_them() -> None:
     torch, compiling = listening()
 
-    torch.metrics(duration_us=1_500_000, is_forward=True)
-    torch.metrics(entire_frame_compile_time_s=0.25)
+    for seconds in ({"duration_us": 1_500_000, "is_forward": True}, {"entire_frame_compile_time_s": 0.25}):
+        torch.metrics(co_name="forward", **seconds)
     torch.metrics(duration_us=400_000, is_forward=False)
 
     assert (compiling.facts().compilations, compiling.facts().compile_s) == (2, 1.75)
+    assert [(place.file, place.function) for place in compiling.facts().compiled_at] == [(__file__, "forward")]
 
 
 def test_reports_that_look_different_are_passed_on_and_forgotten() -> None:

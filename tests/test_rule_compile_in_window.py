@@ -7,9 +7,11 @@ from pathlib import Path
 import pytest
 
 from profiler_doctor.analyzer.engine import examine
+from profiler_doctor.analyzer.facts import Compiled, CompileFacts
 from profiler_doctor.analyzer.plugins import Found
 from profiler_doctor.rules.compile_in_window import RULE
 from tests.asking import ask
+from tests.observed import observed
 from tests.test_rule_recompiles import US, compiled, steps
 from tests.trace_builder import TraceBuilder
 
@@ -54,3 +56,11 @@ def test_older_versions_that_do_not_say_what_they_compile_are_counted(tmp_path: 
     [seen] = ask(RULE, built.trace(tmp_path))
 
     assert seen.evidence["time_ns"] == 500 * US
+
+
+def test_without_stacks_the_line_is_where_our_capture_saw_most_compilations(tmp_path: Path) -> None:
+    places = (Compiled(file="/me/a.py", line=3, function="f"), Compiled(file="/me/b.py", line=7, function="g", count=9))
+
+    [seen] = ask(RULE, observed(steps("0/0").trace(tmp_path), compiles=CompileFacts(compiled_at=places)))
+
+    assert (seen.where.file, seen.where.line) == ("/me/b.py", 7)

@@ -49,7 +49,7 @@ def test_the_place_the_reason_and_the_hint_are_those_that_torch_told(tmp_path: P
     [seen] = ask(RULE, observed(broken_step().trace(tmp_path), compiles=CompileFacts(breaks=(rare, told))))
 
     assert (seen.where.file, seen.where.line) == ("/me/net.py", 19)
-    assert "net.py:19 (GB0124), and at 1 other place: Tensor.item()." in seen.message
+    assert "net.py:19 (GB0124), and at 1 other place: Tensor.item(). Torch's hint: Set it." in seen.message
     assert [one["hint"] for one in seen.evidence["breaks"]] == ["Set it.", ""]  # type: ignore[attr-defined]
 
 

@@ -64,12 +64,24 @@ class Recompile:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Compiled:
+    """One line of the user's own at which functions were compiled when it called them."""
+
+    file: str
+    line: int
+    function: str
+    """The function that was compiled last; often one of torch's own around the user's."""
+    count: int = 1
+
+
+@dataclass(frozen=True, kw_only=True)
 class CompileFacts:
     """What torch.compile did in the whole run, from its start on; all empty where it was not used."""
 
     compilations: int = 0
     compile_s: float = 0.0
     """Wall time of all of them."""
+    compiled_at: tuple[Compiled, ...] = ()
     breaks: tuple[GraphBreak, ...] = ()
     recompiles: tuple[Recompile, ...] = ()
     cudagraph_skips: int = 0
@@ -223,6 +235,8 @@ class Facts:
     subnormals: tuple[SubnormalFacts, ...] = ()
     pauses_ns: tuple[tuple[int, int, int], ...] = ()
     """Garbage collections within the recorded steps: start (wall clock), duration, generation."""
+    pause_share: float | None = None
+    """The share of the time after the recording, un-profiled, that garbage collections took; None: not measured."""
     source_folder: str = ""
     """The script's own folder, where files that the recording names without one are looked for."""
     compiles: CompileFacts = CompileFacts()

@@ -22,6 +22,7 @@ Source
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 import pandas as pd
 
@@ -30,6 +31,7 @@ from profiler_doctor.analyzer.measures.compiles import compiles
 from profiler_doctor.analyzer.measures.places import places
 from profiler_doctor.analyzer.measures.source import where_of
 from profiler_doctor.analyzer.measures.window import used_steps
+from profiler_doctor.analyzer.model import Where
 from profiler_doctor.analyzer.trace import Trace
 
 
@@ -44,7 +46,7 @@ def find(trace: Trace, _: Limits) -> Iterable[Sighting]:
     longest = int(first["row"].iloc[int(first["dur_ns"].to_numpy().argmax())])
     yield Sighting(
         message=f"Functions are compiled {how} ({len(first)} compilations, {first['dur_ns'].sum() / 1e9:.3g} s).",
-        where=where_of(trace, longest),
+        where=_where(trace, longest),
         evidence={"compilations": len(first), "time_ns": int(first["dur_ns"].sum()), "in_every_step": back},
         intervals_ns=places(first),
         edit=Edit(keep=dict.fromkeys(first["row"].tolist(), 0.0)),
@@ -56,6 +58,16 @@ def _in_window(trace: Trace) -> pd.DataFrame:
     made, used = compiles(trace), used_steps(trace)
     first = made[made["turn"] <= 0]
     return first[first["step"].isin(used.index)] if len(used) else first
+
+
+def _where(trace: Trace, row: int) -> Where:
+    """The line of the compiled call, from stacks; else where our capture saw most compilations begin."""
+    known = where_of(trace, row)
+    heard = trace.facts.compiles.compiled_at if trace.facts is not None else ()
+    if known.file is not None or not heard:
+        return known
+    most = max(heard, key=lambda place: place.count)
+    return replace(known, file=most.file, line=most.line)
 
 
 RULE = Rule(code="COM001", name="compile-in-window", doc=__doc__, find=find, needs=(Has.OPS,))

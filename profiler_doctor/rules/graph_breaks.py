@@ -93,7 +93,8 @@ def _told(breaks: Sequence[GraphBreak]) -> str:
     more = f", and at {len(breaks) - 1} other place{'s' if len(breaks) > 2 else ''}" if len(breaks) > 1 else ""
     reason = f": {first.reason.rstrip('.')}" if first.reason else ""
     code = f" ({first.code})" if first.code else ""
-    return f"The graph ends at {PurePosixPath(first.file).name}:{first.line}{code}{more}{reason}."
+    hint = f" Torch's hint: {first.hint.rstrip('.')}." if first.hint else ""
+    return f"The graph ends at {PurePosixPath(first.file).name}:{first.line}{code}{more}{reason}.{hint}"
 
 
 def _where(trace: Trace, breaks: Sequence[GraphBreak], calls: pd.DataFrame) -> Where:

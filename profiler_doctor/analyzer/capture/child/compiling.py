@@ -16,7 +16,7 @@ from types import CodeType, FrameType
 from typing import Any
 
 from profiler_doctor.analyzer.capture.child.replacing import Undo, replaced
-from profiler_doctor.analyzer.facts import CompileFacts, GraphBreak, Recompile
+from profiler_doctor.analyzer.facts import Compiled, CompileFacts, GraphBreak, Recompile
 
 MOST = 64
 """Places kept of each kind: more than anybody mends in one sitting."""
@@ -49,6 +49,7 @@ class Compiling:
         self._alive = alive
         self._breaks: dict[tuple[str, int, str], GraphBreak] = {}
         self._recompiles: dict[tuple[str, int, str], Recompile] = {}
+        self._places: dict[tuple[str, int], Compiled] = {}
         self._last: tuple[str, int, str] | None = None
         self._compilations = self._compile_us = 0
         self._skips: dict[str, None] = {}
@@ -66,6 +67,7 @@ class Compiling:
         return CompileFacts(
             compilations=self._compilations,
             compile_s=self._compile_us / 1e6,
+            compiled_at=tuple(self._places.values()),
             breaks=tuple(self._breaks.values()),
             recompiles=tuple(self._recompiles.values()),
             cudagraph_skips=int(counters["inductor"].get("cudagraph_skips", 0)) if "inductor" in counters else 0,
@@ -147,9 +149,15 @@ class Compiling:
             self._compile_us += int(
                 metrics.get("duration_us") or 1e6 * (metrics.get("entire_frame_compile_time_s") or 0)
             )
+            self._note_place(str(metrics.get("co_name") or ""), _caller(sys._getframe(3)))
         skipped = metrics.get("cudagraph_skip_reason")
         if skipped and len(self._skips) < MOST_GUARDS:
             self._skips[_short(str(skipped))] = None
+
+    def _note_place(self, function: str, place: tuple[str, int] | None) -> None:
+        if place is not None and (place in self._places or len(self._places) < MOST):
+            count = self._places[place].count + 1 if place in self._places else 1
+            self._places[place] = Compiled(file=place[0], line=place[1], function=function, count=count)
 
 
 def _cached(counters: Mapping[str, Mapping[str, int]], what: str) -> int:
