@@ -34,7 +34,7 @@ def samples() -> Path:
 
 @pytest.fixture(params=["in C", "in Python"])
 def reader(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each of the two readers of chrome traces: a test that asks for it runs once with the tokenizer and once without."""
+    """Each way to read chrome traces: a test that asks for it runs once with the tokenizer in C and once without."""
     if request.param == "in Python":
         monkeypatch.setattr(_tokens, "NATIVE", None)
         monkeypatch.setenv(native.PURE, "1")  # for processes that the test starts

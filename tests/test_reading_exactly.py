@@ -158,3 +158,12 @@ def test_whole_numbers_grow_from_32_to_64_bits_and_stay_what_they_are() -> None:
     for part in parts:
         growing.append(np.array(part))
     assert growing.values.tolist() == [number for part in parts for number in part]
+
+
+def test_what_somebody_still_looks_at_stays_as_it_was_when_an_array_grows() -> None:
+    growing = Growing(np.int64)
+    growing.append(np.arange(1000))
+    seen = growing.values
+    growing.append(np.arange(100_000))
+    seen[0] = 7
+    assert (seen.tolist()[:3], growing.values.tolist()[:3]) == ([7, 1, 2], [0, 1, 2])

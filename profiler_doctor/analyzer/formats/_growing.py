@@ -1,7 +1,8 @@
-"""An array that grows at its end by half its room at a time.
+"""An array that grows at its end, where it lies.
 
-A list of pieces would stay in the heap until the last one is joined, and columns would need twice their size. Room that
-was never written takes no memory.
+A list of pieces would stay in the heap until the last one is joined, and columns would need twice their size. So would
+copies into larger and larger arrays, each of whose pages has to be asked of the system again; large arrays that are
+resized only get more pages, so the room can grow in small steps.
 """
 
 from __future__ import annotations
@@ -27,15 +28,24 @@ class Growing:
     def append(self, values: npt.NDArray[Any]) -> None:
         """Add values at the end."""
         after = self.length + len(values)
-        dtype = self.room.dtype
         if self.narrow and len(values) and not (SMALL.min <= values.min() and values.max() <= SMALL.max):
-            dtype, self.narrow = np.dtype(np.int64), False
-        if after > len(self.room) or dtype != self.room.dtype:
-            room = np.empty(max(len(self.room) * 3 // 2, after), dtype)
-            room[: self.length] = self.room[: self.length]
-            self.room = room
+            self.narrow = False
+            self._move(after, np.int64)
+        elif after > len(self.room):
+            self._grow(after)
         self.room[self.length : after] = values
         self.length = after
+
+    def _grow(self, least: int) -> None:
+        try:
+            self.room.resize(max(len(self.room) * 9 // 8, least))
+        except ValueError:  # somebody still looks at it
+            self._move(least, self.room.dtype)
+
+    def _move(self, least: int, dtype: npt.DTypeLike) -> None:
+        room = np.empty(max(len(self.room) * 9 // 8, least), dtype)
+        room[: self.length] = self.room[: self.length]
+        self.room = room
 
     @property
     def values(self) -> npt.NDArray[Any]:

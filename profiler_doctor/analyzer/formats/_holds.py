@@ -83,7 +83,7 @@ def left_out(events: Events, trouble: Counter[str]) -> Events:
     complete = events.phase == ord("X")
     nowhere = complete & (events.start_ns == 0) & (events.dur_ns <= 0)
     timed = events.start_ns[complete & ~nowhere]
-    if len(timed):
+    if len(timed) and (nowhere.any() or timed.max() - timed.min() > FAR_NS):
         middle = np.partition(timed, len(timed) // 2)[len(timed) // 2]
         far = complete & (np.abs(events.start_ns - middle) > FAR_NS)
         trouble["far"] += int(far.sum())
@@ -98,9 +98,8 @@ def _complete(events: Events, categories: tuple[str, ...]) -> Ints:
 
 
 def _of(events: Events, categories: tuple[str, ...]) -> Bools:
-    codes = [code for code, name in enumerate(events.categories) if name in categories]
-    chosen: Bools = np.isin(events.category, codes)
-    return chosen
+    wanted: Bools = np.array([name in categories for name in events.categories] or [False], np.bool_)
+    return wanted[events.category]
 
 
 def _any_name(events: Events, categories: tuple[str, ...], *starts: str) -> bool:
