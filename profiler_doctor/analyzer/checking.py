@@ -9,6 +9,7 @@ from profiler_doctor.analyzer.baseline import Entry
 from profiler_doctor.analyzer.counters import FINDINGS, Counters
 from profiler_doctor.analyzer.errors import UserError
 from profiler_doctor.analyzer.gate import Budget, Checked, Row, budgets, compared, not_comparable, op_changes
+from profiler_doctor.analyzer.lines import lines_of, places_since
 from profiler_doctor.analyzer.measuring import Measured
 from profiler_doctor.analyzer.workloads import Workload
 
@@ -45,6 +46,8 @@ def against_baseline(workload: Workload, head: Measured, entry: Entry, before_ns
         budgets=found.budgets,
         notes=_notes(entry, head),
     )
+    if checked.regressions and entry.lines:
+        checked = replace(checked, places=places_since(entry.lines, lines_of(head)))
     if workload.time is None:
         return checked, head
     if not stored_time.hindrance(entry, head.circumstances, before_ns):
@@ -80,6 +83,7 @@ def entry_of(workload: Workload, head: Measured, before_ns: int) -> tuple[Entry,
     """What is to be stored of a program: only what fresh processes agree on."""
     head = head.confirmed() if head.processes < CONFIRMED else head
     made = Entry.of(head.counters, head.request.target.command, head.circumstances)
+    made = replace(made, lines={line.key: line.calls for line in lines_of(head)})
     if workload.time is None:
         return made, head
     head = enough(head, stored_time.PROCESSES)

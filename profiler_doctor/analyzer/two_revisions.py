@@ -12,12 +12,14 @@ from profiler_doctor.analyzer.capture.counted import Request
 from profiler_doctor.analyzer.capture.environment import machine
 from profiler_doctor.analyzer.checking import CONFIRMED, check_names
 from profiler_doctor.analyzer.errors import UserError
-from profiler_doctor.analyzer.gate import Budget, Checked, Row, TimeChange, budgets, compared, op_changes
+from profiler_doctor.analyzer.gate import Budget, Checked, Place, Row, TimeChange, budgets, compared, op_changes
+from profiler_doctor.analyzer.lines import lines_of, places, relative_to
 from profiler_doctor.analyzer.measuring import Measured
 from profiler_doctor.analyzer.revision import Revision, import_path, relative, top_of
 from profiler_doctor.analyzer.trial_arm import Program
 from profiler_doctor.analyzer.workloads import Workload
 
+BREAK = "graph break"
 LEAST_RACE_S = 15.0
 """Three pairs of programs have to start: below that a race need not begin."""
 
@@ -76,7 +78,22 @@ def against_revision(
         ops=op_changes(both.base.counters, both.head.counters),
         budgets=both.budgets(workload),
     )
+    if any(row.status == "worse" for row in checked.rows):
+        checked = replace(checked, places=(*breaks(both), *places(lines_of(both.base), lines_of(head))))
     return checked, both
+
+
+def breaks(both: Both) -> tuple[Place, ...]:
+    """The lines at which the head's graphs end early and the base's do not."""
+    folder = (both.head.request.target.folder or Path.cwd()).resolve()
+    known = {(Path(one.file).name, one.reason) for one in both.base.recording.facts.compiles.breaks}
+    return tuple(
+        Place(
+            file=relative_to(one.file, folder), line=one.line, code=one.reason, before=0, after=one.count, ops=(BREAK,)
+        )
+        for one in both.head.recording.facts.compiles.breaks
+        if (Path(one.file).name, one.reason) not in known and one.file
+    )
 
 
 def raced(both: Both, tolerance: float, folder: Path) -> TimeChange:

@@ -119,16 +119,22 @@ def _second_plan(request: Request, heard: Hearing, folder: Path) -> Plan:
     return replace(plan, source=heard.source, steps=steps, options={**plan.options, "cold": cold, "timed": 0})
 
 
-def _run(request: Request, plan: Plan) -> tuple[Recording | None, Hearing]:
+def watched(request: Request, plan: Plan, phase: str) -> Hearing:
+    """One run of the program that nobody sees. Raises ScriptFailed where it ends before it has told what it is for."""
     folder = Path(plan.folder)
     folder.mkdir(parents=True, exist_ok=True)
-    request.say("counting what a step does")
+    request.say(phase)
     hearing = Hearing(enough_s=request.end_s, end_s=request.end_s, silence_s=request.silence_s)
     environment = {"PYTHONHASHSEED": os.environ.get("PYTHONHASHSEED", "0"), **request.environment}
     wiring = Wiring(log=folder / "script.log", environment=environment)
     with launch.ending_with_us(), launch.start(request.target, plan, wiring) as child:
         ending = launch.watch(child, hearing)
     _unless_failed(request, hearing, ending, wiring)
+    return hearing
+
+
+def _run(request: Request, plan: Plan) -> tuple[Recording | None, Hearing]:
+    hearing = watched(request, plan, "counting what a step does")
     if hearing.window is None or hearing.window.events == 0:
         return None, hearing
     return _made(plan, hearing), hearing

@@ -15,7 +15,7 @@ from profiler_doctor.analyzer.kinds import Machine
 PLAN_VARIABLE = "PROFILER_DOCTOR_PLAN"
 """The environment variable that carries the plan, as JSON, to the child; the child takes it out at once."""
 
-Mode = Literal["observe", "stacks", "trial", "counters"]
+Mode = Literal["observe", "stacks", "trial", "counters", "lines"]
 SourceKind = Literal["user", "profiler", "range", "optimizer", "module"]
 
 

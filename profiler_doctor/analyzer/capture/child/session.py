@@ -21,7 +21,13 @@ from profiler_doctor.analyzer.capture.child import control, forking, ranges, sou
 from profiler_doctor.analyzer.capture.child.marks import Conductor, Marks
 from profiler_doctor.analyzer.capture.plan import Plan, StepSource
 
-CONDUCTORS = {"observe": "observe", "stacks": "stacks", "trial": "turns", "counters": "counting"}
+CONDUCTORS = {
+    "observe": "observe",
+    "stacks": "stacks",
+    "trial": "turns",
+    "counters": "counting",
+    "lines": "lines",
+}
 """Mode of the plan → module beside this one, whose `begin(session)` gives the conductor of the run."""
 ALIVE_EVERY_NS = 250_000_000
 """How often a step is told as a sign of life: often enough for a deadline of seconds, too seldom to cost."""
