@@ -107,18 +107,19 @@ def raced(both: Both, tolerance: float, folder: Path) -> TimeChange:
         why = "the time of --budget was spent on counting"
         return TimeChange(verdict="inconclusive", reason=f"time was not compared: {why}", tolerance=tolerance)
     sides = race.Sides(
-        base=_program(both.base, folder / "base"),
-        head=_program(both.head, folder / "head"),
+        base=program(both.base, folder / "base"),
+        head=program(both.head, folder / "head"),
         deadline_ns=int(request.end_s * 1e9),
         say=request.say,
     )
     return race.Race(sides).result(tolerance)
 
 
-def _program(side: Measured, folder: Path) -> Program:
+def program(side: Measured, folder: Path) -> Program:
+    """A measured program that makes steps, as a side of turns; `folder` takes its logs."""
     folder.mkdir(parents=True, exist_ok=True)
     source = side.recording.source
-    assert source is not None  # `raced` has seen to it
+    assert source is not None  # whoever lets it take turns has seen to it
     return Program(
         target=side.request.target,
         folder=folder,
