@@ -40,13 +40,13 @@ def in_session(root: Root, level: str = "ORT_ENABLE_ALL") -> Iterator[Callable[.
     ran: Counter[str] = Counter()
 
     def build(module: Any, tensors: tuple[Any, ...]) -> Callable[..., Sequence[Any]]:
-        return _session_call(_exported(module, tensors), module(*tensors), tensors, (level, ran))
+        return _session_call(exported(module, tensors), module(*tensors), tensors, (level, ran))
 
     call = handed_over(root, build)
     yield Standin(root.module, call, note=f"ran on {_told(ran)}")
 
 
-def _exported(module: Any, tensors: tuple[Any, ...]) -> bytes:
+def exported(module: Any, tensors: tuple[Any, ...]) -> bytes:
     import torch
 
     if any(tensor.dtype == torch.bfloat16 for tensor in tensors):

@@ -1,0 +1,194 @@
+"""Fixes for GPUs, as far as they can be told without one: what they ask for, and TensorRT by a stand-in."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from profiler_doctor.analyzer.kinds import Machine, Root, Unsuitable  # noqa: E402
+from profiler_doctor.fixes import _tensorrt, _tensorrt_cache  # noqa: E402
+from profiler_doctor.fixes.cuda_graphs import FIX as GRAPHS  # noqa: E402
+from profiler_doctor.fixes.expandable_segments import FIX as SEGMENTS  # noqa: E402
+from profiler_doctor.fixes.non_blocking_copies import FIX as COPIES  # noqa: E402
+from profiler_doctor.fixes.static_cache import FIX as CACHE  # noqa: E402
+from profiler_doctor.fixes.tensorrt import FIX as TENSORRT  # noqa: E402
+from profiler_doctor.fixes.tf32 import FIX as TF32  # noqa: E402
+
+GPU = Machine(device="cuda", torch="2", cpu_flags=frozenset(), cpus=2, threads=2, has_root=True, training=False)
+CPU = Machine(device="cpu", torch="2", cpu_flags=frozenset(), cpus=2, threads=2, has_root=True, training=False)
+
+
+def test_none_of_them_is_tried_on_a_cpu() -> None:
+    said = {fix.applies(CPU) for fix in (TF32, GRAPHS, SEGMENTS, COPIES, TENSORRT)}
+    assert said == {"the work does not run on a CUDA GPU"}
+
+
+@pytest.mark.parametrize(
+    ("capability", "allowed"), [((7, 5), False), ((8, 0), True), ((9, 0), True)], ids=["Turing", "Ampere", "Hopper"]
+)
+def test_tf32_is_for_ampere_and_later(
+    monkeypatch: pytest.MonkeyPatch, capability: tuple[int, int], allowed: bool
+) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda: capability)
+    before = torch.get_float32_matmul_precision()
+    assert TF32.set_up is not None
+    if allowed:
+        with TF32.set_up(GPU):
+            assert torch.get_float32_matmul_precision() == "high"
+    else:
+        with pytest.raises(Unsuitable, match="no TF32"), TF32.set_up(GPU):
+            pass
+    assert torch.get_float32_matmul_precision() == before
+
+
+@pytest.mark.parametrize(
+    ("set_by_user", "expected"),
+    [
+        ("", "expandable_segments:True"),
+        ("max_split_size_mb:64", "max_split_size_mb:64,expandable_segments:True"),
+        ("expandable_segments:False", "expandable_segments:True"),
+    ],
+)
+def test_the_allocators_other_options_stay(monkeypatch: pytest.MonkeyPatch, set_by_user: str, expected: str) -> None:
+    monkeypatch.setenv("PYTORCH_CUDA_ALLOC_CONF", set_by_user)
+    monkeypatch.delenv("PYTORCH_ALLOC_CONF", raising=False)
+    assert SEGMENTS.environment(GPU) == {"PYTORCH_CUDA_ALLOC_CONF": expected}
+
+
+def test_copies_to_a_gpu_are_pinned_and_not_waited_for_and_all_others_are_as_before(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    made: list[Any] = []
+    monkeypatch.setattr(torch.Tensor, "to", lambda self, *args, **kwargs: made.append(("to", args, kwargs)))
+    monkeypatch.setattr(torch.Tensor, "cuda", lambda self, *args, **kwargs: made.append(("cuda", args, kwargs)))
+    monkeypatch.setattr(torch.Tensor, "pin_memory", lambda self: made.append("pinned") or self)
+    x = torch.ones(2)
+    assert COPIES.set_up is not None
+    with COPIES.set_up(GPU):
+        for place in ("cuda:1", torch.device("cuda"), 0):
+            x.to(place)
+        x.cuda()
+        x.to("cpu")
+        x.to(torch.float64)
+        x.to(device="cuda")
+    gpu = {"non_blocking": True}
+    assert made == [
+        "pinned", ("to", ("cuda:1",), gpu), "pinned", ("to", (torch.device("cuda"),), gpu), "pinned", ("to", (0,), gpu),
+        "pinned", ("cuda", (), gpu), ("to", ("cpu",), {}), ("to", (torch.float64,), {}),
+        "pinned", ("to", (), {"device": "cuda", **gpu}),
+    ]  # fmt: skip
+
+
+def test_a_tensor_that_is_not_on_the_gpu_cannot_be_part_of_a_graph() -> None:
+    model = torch.nn.Linear(2, 2)
+    root = Root(model, (torch.ones(1, 2),), {}, model._call_impl)
+    with pytest.raises(Unsuitable, match="not on the GPU"), GRAPHS.treat(root):
+        pass
+
+
+def test_generation_is_asked_for_a_static_cache_and_asked_as_before_afterwards() -> None:
+    model = torch.nn.Linear(2, 2)
+    with pytest.raises(Unsuitable, match="no generation_config"), CACHE.treat(Root(model, (), {}, model)):
+        pass
+    model.generation_config = SimpleNamespace(cache_implementation=None)
+    with CACHE.treat(Root(model, (), {}, model)):
+        assert model.generation_config.cache_implementation == "static"
+    assert model.generation_config.cache_implementation is None
+
+
+class FakeTensorRT:
+    """What the adapter uses of the package. Its engine doubles what it is given, through addresses of tensors."""
+
+    Logger = type("Logger", (), {"ERROR": 1, "__init__": lambda self, level: None})
+    NetworkDefinitionCreationFlag = SimpleNamespace(EXPLICIT_BATCH=0)
+    MemoryPoolType = SimpleNamespace(WORKSPACE="workspace")
+    BuilderFlag = SimpleNamespace(FP16="fp16")
+    TensorIOMode = SimpleNamespace(INPUT="in", OUTPUT="out")
+
+    def __init__(self) -> None:
+        self.asked: list[Any] = []
+        self.readable = True
+
+    def Builder(self, _logger: Any) -> Any:  # noqa: N802  # as the package calls it
+        note = self.asked.append
+        config = SimpleNamespace(
+            set_memory_pool_limit=lambda pool, size: note((pool, size)),
+            add_optimization_profile=lambda profile: None,
+            set_flag=note,
+        )
+        return SimpleNamespace(
+            create_network=lambda flags: SimpleNamespace(get_input=lambda place: SimpleNamespace(name=f"x{place}")),
+            create_builder_config=lambda: config,
+            create_optimization_profile=lambda: SimpleNamespace(set_shape=lambda *shape: note(shape)),
+            build_serialized_network=lambda network, config: b"plan",
+        )
+
+    def OnnxParser(self, _network: Any, _logger: Any) -> Any:  # noqa: N802
+        return SimpleNamespace(parse=lambda graph: graph != b"bad", get_error=lambda place: "an op of no kind")
+
+    def Runtime(self, _logger: Any) -> Any:  # noqa: N802
+        return SimpleNamespace(deserialize_cuda_engine=lambda plan: plan if self.readable else None)
+
+
+@pytest.fixture
+def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeTensorRT:
+    package = FakeTensorRT()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setitem(sys.modules, "tensorrt", package)
+    return package
+
+
+def test_an_engine_is_built_for_the_shape_at_hand_once_and_then_kept(fake: FakeTensorRT) -> None:
+    x = torch.ones(2, 3)
+    assert _tensorrt.kept_engine(b"graph", [x], half=True) == b"plan"
+    assert fake.asked == [("workspace", 1 << 30), ("x0", (2, 3), (2, 3), (2, 3)), "fp16"]
+    fake.asked.clear()
+    assert _tensorrt.kept_engine(b"graph", [x], half=True) == b"plan"
+    assert fake.asked == []
+    _tensorrt.kept_engine(b"graph", [x], half=False)
+    assert len(fake.asked) == 2
+
+
+def test_an_engine_of_another_gpu_or_one_that_cannot_be_read_is_refused(
+    fake: FakeTensorRT, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _tensorrt.kept_engine(b"graph", [], half=False)
+    fake.readable = False
+    with pytest.raises(Unsuitable, match=r"cannot be read here; delete .* to build it anew"):
+        _tensorrt.kept_engine(b"graph", [], half=False)
+    fake.readable = True
+    monkeypatch.setattr(_tensorrt_cache, "_gpu", lambda: "another GPU")
+    _tensorrt.kept_engine(b"graph", [], half=False)
+    assert len(fake.asked) == 2  # built anew, in a folder of its own
+
+
+def test_a_graph_that_tensorrt_cannot_read_is_told_with_its_reason(fake: FakeTensorRT) -> None:
+    with pytest.raises(Unsuitable, match="cannot read its graph: an op of no kind"):
+        _tensorrt.kept_engine(b"bad", [], half=False)
+
+
+def test_the_engine_runs_on_torchs_own_memory_and_stream(fake: FakeTensorRT, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "current_stream", lambda: SimpleNamespace(cuda_stream=7))
+    told: list[Any] = []
+    context = SimpleNamespace(
+        set_input_shape=lambda name, shape: told.append((name, shape)),
+        set_tensor_address=lambda name, address: told.append((name, address)),
+        execute_async_v3=told.append,
+    )
+    engine = SimpleNamespace(
+        num_io_tensors=2,
+        get_tensor_name=lambda place: ("x", "y")[place],
+        get_tensor_mode=lambda name: {"x": "in", "y": "out"}[name],
+        create_execution_context=lambda: context,
+    )
+    x = torch.ones(2, 3)
+    (y,) = _tensorrt.engine_call(engine, [torch.empty(2, 1)])(x)
+    assert told == [("x", (2, 3)), ("x", x.data_ptr()), ("y", y.data_ptr()), 7]
+    assert y.shape == (2, 1)
