@@ -13,6 +13,7 @@ from profiler_doctor.analyzer.model import (
     Finding,
     HealthNote,
     KernelRow,
+    Lane,
     OpRow,
     RuleOutcome,
     Stake,
@@ -21,6 +22,7 @@ from profiler_doctor.analyzer.model import (
     StepTime,
     SyncTotals,
     Tables,
+    Timeline,
     Totals,
     Trial,
     Verdict,
@@ -72,6 +74,23 @@ def resnet() -> Diagnosis:
         joint_stake=Stake(ns_per_step=8 * MS, share=0.04, basis="edits of 1 finding replayed"),
         trials=_resnet_trials(),
         verdict=Verdict(sentence="Verified: channels-last makes a step 1.31 times as fast, with equal outputs."),
+        timeline=Timeline(
+            start_ns=0,
+            end_ns=58 * MS,
+            names=("aten::mkldnn_convolution", "aten::batch_norm"),
+            lanes=(
+                Lane(
+                    name="thread 7 of process 7",
+                    kind="thread",
+                    busy_ns=50 * MS,
+                    starts_ns=(0, 30 * MS, 41 * MS),
+                    durs_ns=(29 * MS, 10 * MS, 12 * MS),
+                    names=(0, 1, -1),
+                    depths=(0, 1, 0),
+                ),
+            ),
+            left_out=40,
+        ),
         capture=Capture(
             folder=".profiler-doctor/20260101-120000-resnet50",
             script_exit=0,
@@ -281,6 +300,8 @@ def hostile(name: str) -> Diagnosis:
     capture = (
         replace(base.capture, step_source=name, roots={name: 1}, cut=(name,), folder=name) if base.capture else None
     )
+    assert base.timeline is not None
+    lanes = tuple(replace(lane, name=name) for lane in base.timeline.lanes)
     tried = (
         trial,
         replace(trial, fix=f"r{name}", verdict="rejected"),
@@ -290,4 +311,5 @@ def hostile(name: str) -> Diagnosis:
         base, subject=name, command=("profiler-doctor", "run", name), environment={name: name, "nested": {name: name}},
         health=(HealthNote(code=name, message=name),), totals=totals, tables=tables, outcomes=outcomes, trials=tried,
         verdict=Verdict(sentence=name), capture=capture,
+        timeline=replace(base.timeline, names=(name, name), lanes=lanes),
     )  # fmt: skip

@@ -105,7 +105,7 @@ def test_plotly_is_inside_and_whole() -> None:
 def test_a_figure_is_json_that_cannot_leave_its_element(name: str) -> None:
     figures = [content for kind, content in parsed(documents.hostile(name)).scripts if kind == "application/json"]
 
-    assert len(figures) == 2
+    assert len(figures) == 3
     assert all(json.loads(figure)["data"] for figure in figures)
     assert not [figure for figure in figures if "<" in figure or ">" in figure or "&" in figure]
 

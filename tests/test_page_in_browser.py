@@ -41,7 +41,7 @@ def test_it_draws_without_a_complaint_and_asks_for_nothing(browser: Browser, tmp
     path = page(tmp_path, documents.resnet() if name is None else documents.hostile(name))
 
     browser.open(path)
-    browser.wait_for(DRAWN.format(2))
+    browser.wait_for(DRAWN.format(3))
 
     assert browser.console == []
     assert browser.requests == [path.as_uri()]
@@ -120,3 +120,22 @@ def test_nothing_sticks_out_on_a_telephone(tmp_path: Path, document: documents.D
         narrow.open(page(tmp_path, document))
 
         assert narrow.value("document.documentElement.scrollWidth") == 400
+
+
+def test_the_timeline_zooms_and_moves_by_keyboard(browser: Browser, tmp_path: Path) -> None:
+    browser.open(page(tmp_path, documents.resnet()))
+    browser.wait_for(DRAWN.format(3))
+    figure = "document.querySelector('[data-figure=timeline]')"
+    span = f"JSON.stringify({figure}._fullLayout.xaxis.range)"
+
+    def pressed(key: str) -> object:
+        browser.value(f"{figure}.dispatchEvent(new KeyboardEvent('keydown', {{key: '{key}', bubbles: true}}))")
+        return browser.value(span)
+
+    assert browser.value(f"{figure}.tabIndex") == 0
+    assert browser.value(span) == "[0,58]"
+    assert pressed("+") == "[14.5,43.5]"
+    assert pressed("ArrowRight") == "[21.75,50.75]"
+    assert pressed("0") == "[0,58]"
+    assert browser.value(f"{figure}.querySelectorAll('.bars .point').length") == 3
+    assert "thread 7 of process 7" in browser.value(f"{figure}.textContent")

@@ -9,6 +9,7 @@ import numpy as np
 
 from profiler_doctor.analyzer.engine import Examination
 from profiler_doctor.analyzer.facts import Facts
+from profiler_doctor.analyzer.measures.lanes import timeline
 from profiler_doctor.analyzer.measures.totals import tables, totals
 from profiler_doctor.analyzer.model import Capture, Diagnosis, HealthNote, StepTime, Totals, Trial
 from profiler_doctor.analyzer.trace import Trace
@@ -47,6 +48,7 @@ def diagnosis(subject: Subject, trace: Trace, examination: Examination, trials: 
         trials=trials,
         verdict=verdict(whole, examination, trials),
         capture=subject.capture,
+        timeline=timeline(trace),
     )
 
 

@@ -54,7 +54,7 @@ def stacked(key: str, breakdown: story.Breakdown) -> Chart:
     caption = ", ".join(f"{part.label} {wording.share(part.share)}" for part in parts)
     bars = [_piece(mark) for mark in marks]
     layout = {"barmode": "stack", "xaxis": {"visible": False, "range": [0, 100]}, "yaxis": {"visible": False}}
-    return Chart(key, caption, tuple(marks), _figure(bars, layout, 48, margin=0))
+    return Chart(key, caption, tuple(marks), figure(bars, layout, 48, margin=0))
 
 
 def tone(index: int, part: story.Part) -> str:
@@ -64,7 +64,7 @@ def tone(index: int, part: story.Part) -> str:
 
 def _piece(mark: Mark) -> dict[str, object]:
     bar = {"type": "bar", "orientation": "h", "x": [mark.width], "y": [""], "marker": {"color": f"--{mark.tone}"}}
-    return {**bar, "hovertemplate": f"{_literal(mark.label)}<extra></extra>"}
+    return {**bar, "hovertemplate": f"{literal(mark.label)}<extra></extra>"}
 
 
 def steps(diagnosis: Diagnosis) -> Chart | None:
@@ -96,7 +96,7 @@ def _steps_figure(shown: Sequence[Step], marks: Sequence[Mark]) -> dict[str, obj
     bars = {
         "type": "bar",
         "y": [round(step.dur_ns / 1e6, 6) for step in shown],
-        "text": [_literal(mark.label) for mark in marks],
+        "text": [literal(mark.label) for mark in marks],
         "textposition": "none",
         "hovertemplate": "%{text}<extra></extra>",
         "marker": {"color": "--p0"},
@@ -105,7 +105,7 @@ def _steps_figure(shown: Sequence[Step], marks: Sequence[Mark]) -> dict[str, obj
         "xaxis": {"visible": False, "range": [-0.6, max(len(shown), 100 / _WIDEST_BAR) - 0.4]},
         "yaxis": {"title": {"text": "ms"}, "gridcolor": "--line", "rangemode": "tozero"},
     }
-    return _figure([bars], axes, 180, margin=48)
+    return figure([bars], axes, 180, margin=48)
 
 
 def trials(tried: Sequence[Trial]) -> Chart | None:
@@ -141,7 +141,8 @@ def one_at(tried: Sequence[Trial]) -> float:
     return -100 * low / (high - low)
 
 
-def _figure(data: Sequence[object], axes: Mapping[str, object], height: int, *, margin: int) -> dict[str, object]:
+def figure(data: Sequence[object], axes: Mapping[str, object], height: int, *, margin: int) -> dict[str, object]:
+    """plotly's data and layout, in the page's own colours and letters; `height` and `margin` in pixels."""
     margins = {"l": margin, "r": 8 if margin else 0, "t": 0, "b": 40 if margin else 0}
     layout = {
         "height": height, "margin": margins, "font": _FONT, "showlegend": False,
@@ -151,6 +152,6 @@ def _figure(data: Sequence[object], axes: Mapping[str, object], height: int, *, 
     return {"data": list(data), "layout": {**layout, **axes}}
 
 
-def _literal(text: str) -> str:
-    """Text that plotly shows as it stands: it reads HTML tags, entities and %{…} in every label."""
-    return html.escape(text, quote=False).replace("%{", "%\u200b{")
+def literal(text: str) -> str:
+    """Text that plotly shows as it stands: it reads HTML tags, entities, %{…} and formulas between $ in every label."""
+    return html.escape(text, quote=False).replace("%{", "%\u200b{").replace("$", "&#36;")

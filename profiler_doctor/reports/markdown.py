@@ -43,7 +43,7 @@ def _sections(diagnosis: Diagnosis) -> Iterator[str]:
     yield from _findings(diagnosis)
     yield _trials("Tried and rejected", ranking.trials_that(diagnosis, "rejected"))
     yield _trials("Tried, not decided", ranking.trials_that(diagnosis, "inconclusive"))
-    yield _trials("Not tried", ranking.trials_that(diagnosis, "not_tried"))
+    yield _titled("Not tried", _list(_untried(*told) for told in ranking.untried(diagnosis.trials)))
     yield _titled("Checked, does not matter", _list(_small(rule) for rule in doubts.small(diagnosis)[:ROWS]))
     yield _titled("What could not be known", _list(_doubts(diagnosis)))
     step = story.next_step(diagnosis)
@@ -70,7 +70,8 @@ def _card(number: int, card: Card) -> str:
     lines += [escaped(card.finding.message, 600)]
     place = findings.place(card.finding)
     lines += [f"at {inline_code(place)}"] if place else []
-    lines += [_told(trial) for trial in card.trials if trial.verdict != "rejected"]
+    lines += [_told(trial) for trial in card.trials if trial.verdict in ("verified", "inconclusive")]
+    lines += [_untried(names, reason) for names, reason in card.untried]
     lines += [
         f"The same cure answers {escaped(other.name, 80)} ({escaped(other.code, 80)})." for other in card.alongside
     ]
@@ -87,6 +88,10 @@ def _trials(heading: str, trials: Sequence[Trial]) -> str:
 
 def _told(trial: Trial) -> str:
     return f"**{escaped(trial.fix, 80)}**: {escaped('; '.join(findings.trial_notes(trial)), 1000) or 'no reason given'}"
+
+
+def _untried(names: str, reason: str) -> str:
+    return f"**{escaped(names, 400)}**: not tried; {escaped(reason, 600)}"
 
 
 def _small(rule: doubts.Settled) -> str:

@@ -13,7 +13,7 @@ from markupsafe import Markup
 from profiler_doctor import __version__
 from profiler_doctor.analyzer.kinds import Report
 from profiler_doctor.analyzer.model import Diagnosis
-from profiler_doctor.reports import charts, doubts, findings, ranking, scripts, story, wording
+from profiler_doctor.reports import charts, doubts, findings, ranking, scripts, story, timeline, wording
 
 MOST_BYTES = 2_900_000
 """The page must stay under 3 MB; two thirds of it are plotly."""
@@ -44,6 +44,7 @@ SECTIONS = (
     Section("findings", "Findings"),
     Section("time", "Step time"),
     Section("breakdown", "Where the time goes", lambda known: story.breakdowns(known.totals)),
+    Section("timeline", "Timeline", lambda known: known.timeline),
     Section("trials", "Cures tried", lambda known: known.trials),
     Section("small", "Checked, does not matter", lambda known: doubts.small(known) or doubts.checked_clean(known)),
     Section("unknown", "What could not be known", doubts.anything_unknown),
@@ -92,6 +93,7 @@ def _charts(diagnosis: Diagnosis) -> dict[str, charts.Chart]:
     breakdowns = story.breakdowns(diagnosis.totals)
     found = [charts.stacked(f"breakdown-{index}", breakdown) for index, breakdown in enumerate(breakdowns)]
     found += [chart for chart in (charts.steps(diagnosis), charts.trials(diagnosis.trials)) if chart is not None]
+    found += [timeline.chart(diagnosis.timeline)] if diagnosis.timeline else []
     return {chart.key: chart for chart in found}
 
 

@@ -37,9 +37,23 @@ class Card:
         usable = by_verdict["verified"] or by_verdict["not_tried"]
         return tuple(trial for trial in usable if trial.snippet)
 
+    @property
+    def untried(self) -> tuple[tuple[str, str], ...]:
+        """What was not tried: names of cures that share a reason, and the reason."""
+        return untried(self.trials)
+
     def trials_that(self, verdict: str) -> tuple[Trial, ...]:
         """Its trials with one verdict."""
         return tuple(trial for trial in self.trials if trial.verdict == verdict)
+
+
+def untried(trials: Iterable[Trial]) -> tuple[tuple[str, str], ...]:
+    """Names of the cures that were not tried, those with one reason together, and the reason."""
+    by_reason: dict[str, list[str]] = {}
+    for trial in trials:
+        if trial.verdict == "not_tried":
+            by_reason.setdefault(trial.reason or "no reason given", []).append(trial.fix)
+    return tuple((", ".join(names), reason) for reason, names in by_reason.items())
 
 
 def ranked(diagnosis: Diagnosis) -> tuple[Card, ...]:

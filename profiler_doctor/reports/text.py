@@ -126,7 +126,10 @@ def _card(number: int, card: Card) -> Iterator[RenderableType]:
     yield _indented(_line((f"{number}. ", "dim"), (name, "bold"), (f"  {wording.name(card.code)}  ", "dim"), claim))
     yield _indented(Text(wording.plain(card.finding.message, 600)), 5)
     yield from (_indented(Text(f"at {place}", style="dim"), 5) for place in _places(card))
-    yield from (_indented(_cure(trial), 5) for trial in card.trials)
+    yield from (_indented(_cure(trial), 5) for trial in card.trials if trial.verdict != "not_tried")
+    for names, reason in card.untried:
+        told = wording.plain(f"{names}: not tried; {reason}", 600)
+        yield _indented(Text(told), 5)
     if not card.trials and card.finding.cures:
         yield _indented(Text(f"possible cures: {wording.plain(', '.join(card.finding.cures))}"), 5)
     yield from _snippet(card)
@@ -141,7 +144,6 @@ def _cure(trial: Trial) -> RenderableType:
         "verified": _told(trial),
         "inconclusive": f"tried, not decided; {_told(trial)}",
         "rejected": "tried and rejected, see below",
-        "not_tried": f"not tried; {_told(trial)}",
     }
     return _line((f"{wording.name(trial.fix)}: ", "bold"), (words[trial.verdict], ""))
 

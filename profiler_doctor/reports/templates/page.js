@@ -98,8 +98,28 @@
       figure.layout.font.family = getComputedStyle(document.body).fontFamily;
       live.hidden = false;
       live.parentElement.classList.add("enhanced");
-      Plotly.react(live, figure.data, figure.layout, { displayModeBar: false, responsive: true });
+      const zooms = live.dataset.figure === "timeline";
+      Plotly.react(live, figure.data, figure.layout, { displayModeBar: false, responsive: true, scrollZoom: zooms });
+      if (zooms && !live.dataset.keys) keys(live, figure.layout.xaxis.range);
     }
+  };
+
+  // The timeline: the wheel zooms, dragging moves; so do + and -, the arrows, and 0 for all of it.
+  const keys = (live, whole) => {
+    live.dataset.keys = "";
+    live.tabIndex = 0;
+    live.addEventListener("keydown", (event) => {
+      const [from, to] = live._fullLayout.xaxis.range;
+      const wide = to - from;
+      const range = {
+        "+": [from + wide / 4, to - wide / 4], "=": [from + wide / 4, to - wide / 4],
+        "-": [from - wide / 2, to + wide / 2], "0": whole,
+        ArrowLeft: [from - wide / 4, to - wide / 4], ArrowRight: [from + wide / 4, to + wide / 4],
+      }[event.key];
+      if (!range || event.ctrlKey || event.metaKey) return;
+      event.preventDefault();
+      Plotly.relayout(live, { "xaxis.range": range });
+    });
   };
   const unpack = async () => {
     const packed = document.getElementById("plotly");
