@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import random
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from profiler_doctor.analyzer.measures.nesting import innermost_at, last_above, nest
+from profiler_doctor.analyzer.measures.ops import nearest_above, outermost
+from tests.trace_builder import TraceBuilder
 
 Slice = tuple[int, int, int]
 """Thread, start, end."""
@@ -129,3 +132,20 @@ def test_the_last_value_above_a_floor_is_found_wherever_it_stands() -> None:
         wanted = [max((i for i in range(before) if values[i] > floor), default=-1) for before, floor in queries]
         before, floors = (np.array(side) for side in zip(*queries, strict=True))
         assert last_above(np.array(values), before, floors).tolist() == wanted
+
+
+def test_thousands_of_slices_in_each_other_are_climbed_as_a_few_are(tmp_path: Path) -> None:
+    def found(levels: int) -> tuple[list[int], list[int]]:
+        built = TraceBuilder()
+        for level in range(levels):
+            built.op("aten::b" if level % 3 == 1 else "aten::a", level, 2 * levels - 2 * level)
+        trace = built.trace(tmp_path)
+        rows = trace.rows("cpu_op")
+        chosen = trace.events.matching_names("aten::b".__eq__)[trace.events.name]
+        asked = np.append(rows[:4], -1)
+        return outermost(trace, asked, chosen).tolist(), nearest_above(trace, rows[:6], chosen).tolist()
+
+    first, few = int(TraceBuilder().op("x", 0, 1).trace(tmp_path).rows("cpu_op")[0]), found(10)
+
+    assert few == ([-1, first + 1, first + 1, first + 1, -1], [-1, -1, first + 1, first + 1, first + 1, first + 4])
+    assert found(5_000) == few

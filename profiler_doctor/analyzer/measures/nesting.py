@@ -109,7 +109,9 @@ def _longest_first(starts: Ints, ends: Ints) -> Ints:
     order = np.argsort(starts, kind="stable")
     again = np.flatnonzero(starts[order][1:] == starts[order][:-1])
     if len(again):
-        alike = np.unique(np.concatenate((again, again + 1)))
+        is_alike = np.zeros(len(order), np.bool_)
+        is_alike[again] = is_alike[again + 1] = True
+        alike = np.flatnonzero(is_alike)
         those = order[alike]
         order[alike] = those[np.lexsort((-ends[those], starts[those]))]
     return order

@@ -15,6 +15,8 @@ from profiler_doctor.analyzer.measures.steps import step_at, step_marks, steps
 from profiler_doctor.analyzer.trace import Bools, Codes, Ints, Trace, measure
 
 SLICES = ("cpu_op", "user_annotation")
+DEEP = 200
+"""Levels; real programs with Python's own limit of recursion stay below some dozens of ops in each other."""
 
 
 @measure
@@ -106,6 +108,9 @@ def outermost_named(trace: Trace, rows: Ints, test: Callable[[str], object]) -> 
 def outermost(trace: Trace, rows: Ints, chosen: Bools) -> Ints:
     """As `outermost_named`, for slices `chosen` by a mask over all events."""
     parent = parent_of(trace)
+    if _is_deep(trace):
+        found = np.where(chosen, np.arange(len(chosen)), -1)
+        return _ask_all_above(found, parent, lambda own, above: np.where(above >= 0, above, own))[rows]
     current = np.array(rows, np.int64)
     found = np.full(len(current), -1)
     while np.any(current >= 0):
@@ -118,12 +123,32 @@ def outermost(trace: Trace, rows: Ints, chosen: Bools) -> Ints:
 def nearest_above(trace: Trace, rows: Ints, chosen: Bools) -> Ints:
     """For each op row: the innermost slice around it (never the row itself) that is `chosen` by a mask over events."""
     parent = parent_of(trace)
+    if _is_deep(trace):
+        found = np.where((parent >= 0) & chosen[parent], parent, -1)
+        return _ask_all_above(found, parent, lambda own, above: np.where(own >= 0, own, above))[rows]
     found = np.where(rows >= 0, parent[rows], -1) if len(parent) else np.full(len(rows), -1)
     climbing = np.flatnonzero(found >= 0)
     while len(climbing):
         climbing = climbing[~chosen[found[climbing]]]
         found[climbing] = parent[found[climbing]]
         climbing = climbing[found[climbing] >= 0]
+    return found
+
+
+def _is_deep(trace: Trace) -> bool:
+    """Whether climbing level by level would take long: only a broken trace has so many slices in each other."""
+    depth = ops(trace)["depth"]
+    return bool(len(depth) and depth.max() > DEEP)
+
+
+def _ask_all_above(found: Ints, parent: Codes, better: Callable[[Ints, Ints], Ints]) -> Ints:
+    """What is found for every event among itself and all slices around it, each round twice as far up.
+
+    The last entry, for row -1, is -1.
+    """
+    found, above = np.append(found, -1), np.append(parent, -1)
+    while np.any(above >= 0):
+        found, above = better(found, found[above]), above[above]
     return found
 
 
