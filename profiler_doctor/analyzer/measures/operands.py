@@ -6,6 +6,8 @@ import json
 from dataclasses import dataclass
 from math import prod
 
+import numpy as np
+
 from profiler_doctor.analyzer.trace import Trace, measure
 
 ARGUMENTS = ("Input Dims", "Input type", "Input Strides", "Concrete Inputs")
@@ -38,7 +40,61 @@ class Operand:
 
 def operands(trace: Trace, row: int) -> tuple[Operand, ...]:
     """The arguments of one op in order; empty where the trace has no shapes for it."""
-    dims, types, strides, values = (_list(trace, argument, row) for argument in ARGUMENTS)
+    return _calls(trace).operands(row)
+
+
+def tensors(trace: Trace, row: int) -> tuple[Operand, ...]:
+    """The arguments of one op that are tensors of at least one dimension."""
+    return _calls(trace).tensors(row)
+
+
+def list_dims(trace: Trace, row: int) -> tuple[tuple[int, ...], ...]:
+    """The shapes of the tensors in an op's first argument where that is a list of them; empty where not known."""
+    dims = _list(trace, ARGUMENTS[0], row)
+    first = dims[0] if dims else None
+    if not isinstance(first, list) or not all(isinstance(shape, list) for shape in first):
+        return ()
+    return tuple(_numbers(shape) for shape in first)
+
+
+class _Calls:
+    """The ways in which ops were called, of which a trace has few: each is put together once, when it is asked for."""
+
+    def __init__(self, trace: Trace) -> None:
+        self._tables = [_parsed(trace, argument) for argument in ARGUMENTS]
+        every = np.arange(len(trace.events) if len(trace.events.text(ARGUMENTS[0]).rows) else 0)
+        codes = [trace.events.text(argument).at(every, -1).astype(np.int32) for argument in ARGUMENTS]
+        self._codes = np.stack(codes, axis=1)
+        self._known: dict[tuple[int, ...], tuple[Operand, ...]] = {}
+        self._tensors: dict[tuple[int, ...], tuple[Operand, ...]] = {}
+
+    def operands(self, row: int) -> tuple[Operand, ...]:
+        """Of the op at an event row."""
+        way = self._way(row)
+        if way not in self._known:
+            lists = (table[code] if code >= 0 else [] for table, code in zip(self._tables, way, strict=True))
+            self._known[way] = _operands(*lists)
+        return self._known[way]
+
+    def tensors(self, row: int) -> tuple[Operand, ...]:
+        """Those of them that have dimensions."""
+        way = self._way(row)
+        if way not in self._tensors:
+            self._tensors[way] = tuple(operand for operand in self.operands(row) if operand.dims)
+        return self._tensors[way]
+
+    def _way(self, row: int) -> tuple[int, ...]:
+        return tuple(self._codes[row].tolist()) if len(self._codes) else (-1,) * len(ARGUMENTS)
+
+
+@measure
+def _calls(trace: Trace) -> _Calls:
+    return _Calls(trace)
+
+
+def _operands(
+    dims: list[object], types: list[object], strides: list[object], values: list[object]
+) -> tuple[Operand, ...]:
     found = []
     for place, shape in enumerate(dims):
         layout = _numbers(strides[place]) if place < len(strides) else ()
@@ -51,20 +107,6 @@ def operands(trace: Trace, row: int) -> tuple[Operand, ...]:
             )
         )
     return tuple(found)
-
-
-def tensors(trace: Trace, row: int) -> tuple[Operand, ...]:
-    """The arguments of one op that are tensors of at least one dimension."""
-    return tuple(operand for operand in operands(trace, row) if operand.dims)
-
-
-def list_dims(trace: Trace, row: int) -> tuple[tuple[int, ...], ...]:
-    """The shapes of the tensors in an op's first argument where that is a list of them; empty where not known."""
-    dims = _list(trace, ARGUMENTS[0], row)
-    first = dims[0] if dims else None
-    if not isinstance(first, list) or not all(isinstance(shape, list) for shape in first):
-        return ()
-    return tuple(_numbers(shape) for shape in first)
 
 
 def _list(trace: Trace, argument: str, row: int) -> list[object]:
