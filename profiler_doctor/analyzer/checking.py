@@ -41,6 +41,7 @@ def against_baseline(workload: Workload, head: Measured, entry: Entry, before_ns
         name=workload.name,
         command=head.request.target.command,
         against="the baseline",
+        counters=dict(head.counters.exact),
         rows=found.rows,
         ops=op_changes(entry.as_counters(), head.counters),
         budgets=found.budgets,

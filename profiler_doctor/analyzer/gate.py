@@ -92,6 +92,8 @@ class Checked:
     command: tuple[str, ...]
     against: str
     """What it was held against: a revision, or the baseline's file."""
+    counters: Mapping[str, Value] = field(default_factory=dict)
+    """The head's own, whatever it is held against."""
     rows: tuple[Row, ...] = ()
     ops: tuple[OpChange, ...] = ()
     budgets: tuple[Budget, ...] = ()

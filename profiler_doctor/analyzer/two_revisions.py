@@ -74,6 +74,7 @@ def against_revision(
         name=workload.name,
         command=command,
         against=name,
+        counters=dict(both.head.counters.exact),
         rows=both.rows(workload),
         ops=op_changes(both.base.counters, both.head.counters),
         budgets=both.budgets(workload),

@@ -142,7 +142,9 @@ def _updated(run: Checking, wanted: tuple[Workload, ...]) -> Check:
         around = dict(head.circumstances)
         limits = budgets(head.counters, workload.limits, workload.forbid)
         command = head.request.target.command
-        done.append(Checked(name=workload.name, command=command, against="nothing", budgets=limits, updated=True))
+        counted = dict(head.counters.exact)
+        written = Checked(name=workload.name, command=command, against="nothing", counters=counted, updated=True)
+        done.append(replace(written, budgets=limits))
     path = baseline.save(_path(run.options), entries)
     if not run.options.output.quiet:
         sys.stderr.write(f"The baseline {path} was written; commit it.\n")
@@ -182,8 +184,9 @@ def _one(run: Checking, workload: Workload, known: Baseline, problem: str) -> tu
     checking.check_names(workload, head.counters)
     limits = budgets(head.counters, workload.limits, workload.forbid)
     command = head.request.target.command
-    checked = Checked(name=workload.name, command=command, against="", budgets=limits, problem=problem)
-    return checked, head.circumstances
+    counted = dict(head.counters.exact)
+    checked = Checked(name=workload.name, command=command, against="", counters=counted, problem=problem)
+    return replace(checked, budgets=limits), head.circumstances
 
 
 def _path(options: CheckOptions) -> Path:
