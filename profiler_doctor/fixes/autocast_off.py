@@ -43,7 +43,7 @@ def _never_on(original: Callable[..., None]) -> Callable[..., None]:
 FIX = Fix(
     name="autocast-off",
     doc=__doc__,
-    cures=(),
+    cures=("PRC006",),
     snippet='with torch.autocast("cpu", enabled=False):\n    output = model(inputs)\n',
     changes_numbers="they get more exact: up to 2e-2 away from the lowered ones",
     rank=0,
