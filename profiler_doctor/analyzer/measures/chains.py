@@ -76,14 +76,18 @@ def fusing(trace: Trace, chains: Sequence[Chain]) -> Edit:
     that go, go with them.
     """
     work, speed, keep = work_of(trace, chains), bytes_per_s(trace), {}
-    for place, group in work.groupby("chain"):
-        rows, times, chain = group["row"].tolist(), group["dur_ns"].to_numpy(), chains[int(str(place))]
-        keep.update(dict.fromkeys((*chain.rows, *rows), 0.0))
+    order = np.argsort(work["chain"].to_numpy(), kind="stable")
+    columns = [work[name].to_numpy()[order] for name in ("chain", "row", "op", "dur_ns", "cast")]
+    edges = np.flatnonzero(np.diff(columns[0])) + 1
+    for place, rows, ops, times, cast in zip(*(np.split(column, edges) for column in columns), strict=True):
+        if not len(place):
+            break
+        chain = chains[int(place[0])]
+        keep.update(dict.fromkeys((*chain.rows, *rows.tolist()), 0.0))
         floor = 1e9 * chain.moved / speed if speed else 0.0
-        own = np.where(group["cast"].to_numpy(), 0, times) if not group["cast"].all() else times
-        most = int(own.argmax())
-        keep.pop(int(group["op"].iloc[most]))
-        keep[rows[most]] = max(float(times.max()), min(floor, float(times.sum()))) / max(int(times[most]), 1)
+        most = int((times if cast.all() else np.where(cast, 0, times)).argmax())
+        keep.pop(int(ops[most]))
+        keep[int(rows[most])] = max(float(times.max()), min(floor, float(times.sum()))) / max(int(times[most]), 1)
     return Edit(keep=keep)
 
 

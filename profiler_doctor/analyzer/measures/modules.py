@@ -36,8 +36,11 @@ def modules(trace: Trace) -> pd.DataFrame:
 def module_of(trace: Trace, op_rows: Ints) -> list[str]:
     """The module path of each op row, "" where it is not known."""
     table = modules(trace)
-    known = dict(zip(table["row"].tolist(), table["module"].tolist(), strict=True))
-    return [known.get(int(row), "") for row in op_rows]
+    rows, wanted = table["row"].to_numpy(), np.asarray(op_rows, np.int64)  # rows ascend: file order
+    place = np.searchsorted(rows, wanted)
+    paths = table["module"].array
+    there = np.append(rows, -1)[place] == wanted
+    return [str(paths[at]) if inside else "" for at, inside in zip(place.tolist(), there.tolist(), strict=True)]
 
 
 def _paths(trace: Trace, places: Ints) -> list[str]:
