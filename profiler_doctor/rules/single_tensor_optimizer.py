@@ -52,7 +52,7 @@ def find(trace: Trace, limits: Limits) -> Iterable[Sighting]:
             continue
         yield Sighting(
             message=f"{optimizer} updates its parameters one by one, with {len(kernels) / steps:.0f} kernels per step.",
-            where=where_of(trace, int(mine["row"].iloc[0])),
+            where=where_of(trace, int(kernels["around"].iloc[0])),
             evidence={
                 "optimizer": str(optimizer),
                 "kernels": len(kernels),
