@@ -45,6 +45,16 @@ def test_copies_come_innermost_then_layouts_then_compilers_and_flags_outermost()
     assert [fix.name for fix in found] == ["cheap-copy", "dear-copy", "layout", "compiler", "flag"]
 
 
+def test_what_a_fix_has_to_say_of_what_it_did_is_told_with_its_answers() -> None:
+    treatment, said = _treatment(
+        _fix("noted", lambda root: Standin(root.module, root.call, note="ran on CPU (2 nodes)"))
+    )
+    call = treatment.of(_root(torch.nn.Linear(2, 2)), frozenset({0}))
+    for _ in range(4):
+        call(torch.ones(1, 2))
+    assert said[0]["notes"] == ["ran on CPU (2 nodes)"]
+
+
 def test_a_fix_after_one_that_made_a_copy_is_given_the_copy() -> None:
     copied = torch.nn.Linear(2, 2)
     given: list[Any] = []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from contextlib import nullcontext
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -50,6 +51,11 @@ def test_a_gain_with_equal_answers_is_verified_with_its_numbers() -> None:
     # two calls a step, 3.33 ms saved a step: 0.5 s of cold start is 300 calls
     assert trial.break_even_calls == pytest.approx(300, rel=0.02)
     assert (trial.cures, trial.snippet) == (("ABC001",), "cured = True\n")
+
+
+def test_what_the_fix_said_of_each_root_stands_in_the_trial_once() -> None:
+    noted = replace(EQUAL, notes=("ran on CPU (2 nodes)",))
+    assert _verdict([_pairs(1.5)] * 3, (noted, noted, EQUAL)).notes == ("ran on CPU (2 nodes)",)
 
 
 def test_other_answers_are_rejected_whatever_the_gain() -> None:

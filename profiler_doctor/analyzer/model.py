@@ -244,6 +244,8 @@ class Trial:
     2 %); None: not measured. A gain within it is not verified."""
     doubts: tuple[str, ...] = ()
     """What qualifies the numbers, a sentence each: a contended machine, clocks that disagree, a large noise."""
+    notes: tuple[str, ...] = ()
+    """What the fix itself has to say of what it did, a phrase each: which engine its ops really ran on."""
     cures: tuple[str, ...] = ()
     snippet: str = ""
 

@@ -109,6 +109,8 @@ class Treated:
     error: float
     tolerance: float
     reasons: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+    """What the fix itself has to say of what it did."""
 
 
 class Arm:
@@ -256,7 +258,8 @@ class Arm:
         if said == "over":
             self.steps = int(message["steps"])
         if said == "treated" and message["comparison"]:  # a process that compares nothing tells nothing new
-            found = Treated(cold_s=float(message["cold_s"]), **_answers(message["comparison"]))
+            notes = tuple(message.get("notes", ()))
+            found = Treated(cold_s=float(message["cold_s"]), notes=notes, **_answers(message["comparison"]))
             self._treated[int(message["root"])] = found
 
     def _ended(self) -> None:

@@ -145,6 +145,7 @@ def verdict(cure: Cure, evidence: Evidence, clocks: tuple[Clock, Clock], noise: 
         after_peak_bytes=trial_numbers.peak_bytes(evidence.sets, after),
         noise=noise,
         doubts=(*trial_numbers.doubts(evidence.pairs, changes), *_noisy(noise, decision)),
+        notes=tuple(dict.fromkeys(note for one in evidence.treated for note in one.notes)),
         cures=cure.cures,
         snippet=cure.snippet,
     )

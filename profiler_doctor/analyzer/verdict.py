@@ -26,10 +26,10 @@ def verdict(totals: Totals, examination: Examination, trials: Sequence[Trial]) -
     return Verdict(sentence=_nothing(totals, examination))
 
 
-def verdict_of_trial(trial: Trial) -> str:
-    """What became of one fix, as a sentence of its own."""
+def verdict_of_trial(trial: Trial, trials: Sequence[Trial]) -> str:
+    """What became of one fix, or of several tried together, as a sentence of its own; `trials`: all there were."""
     if trial.verdict == "verified":
-        return _proved(trial, [trial])
+        return _proved(trial, trials)
     said = {"rejected": "Rejected", "inconclusive": "Not decided", "not_tried": "Not tried"}[trial.verdict]
     return f"{said}: {trial.fix}: {trial.reason}."
 

@@ -65,9 +65,10 @@ def _leads_into_the_trace(key: str, raw: object) -> bool:
 
 
 def trial_notes(trial: Trial) -> tuple[str, ...]:
-    """What is known of one trial, a phrase each: speed, outputs, price, memory, noise, the verdict's reason, doubts."""
+    """What is known of one trial, a phrase each: speed, outputs, price, memory, noise, notes, reason, doubts."""
     notes = [wording.speed(trial), wording.outputs(trial), wording.price(trial)]
     notes += [f"peak memory {wording.memory(trial)}" if _memory_differs(trial) else "", wording.noise(trial)]
+    notes += [wording.plain(note, 200) for note in trial.notes]
     notes += [wording.plain(trial.reason, 600), *(_phrase(doubt) for doubt in trial.doubts)]
     return tuple(note for note in notes if note)
 

@@ -83,7 +83,7 @@ def _answered(document: Diagnosis, fixes: Sequence[Fix], script_exit: int | None
     names = {fix.name for fix in fixes}
     trials = [trial for trial in document.trials if trial.fix in names]
     together = [trial for trial in document.trials if " + " in trial.fix]
-    sentence = " ".join(verdict_of_trial(trial) for trial in (*trials, *together))
+    sentence = " ".join(verdict_of_trial(trial, document.trials) for trial in (*trials, *together))
     return replace(document, verdict=Verdict(sentence=sentence, exit_code=int(_code(trials))))
 
 

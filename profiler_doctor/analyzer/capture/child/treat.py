@@ -41,6 +41,8 @@ class Treatment:
         self.say = say
         self.roots: list[RootCall] = []
         self.unsuitable: list[str] = []
+        self.notes: list[str] = []
+        """What the fixes have to say of what they did, as a phrase each: which of several ways they took."""
         self._process = ExitStack()
         self._roots = ExitStack()
         self.watched_calls = 0
@@ -101,6 +103,7 @@ class Treatment:
                 continue
             treated = self._roots.enter_context(treat(Root(module, args, kwargs, call)))
             module, call = getattr(treated, "module", module), getattr(treated, "call", treated)
+            self.notes += filter(None, [getattr(treated, "note", "")])
         return call
 
     def _copied(self, root: Root) -> Any:
@@ -181,8 +184,13 @@ class RootCall:
             raise
         if first.over:
             self._first, self._later = None, first if first.compares else None
-            comparison = as_json(first.comparison)
-            self._treatment.say("treated", root=self._number, cold_s=first.cold_s, comparison=comparison)
+            self._treatment.say(
+                "treated",
+                root=self._number,
+                cold_s=first.cold_s,
+                comparison=as_json(first.comparison),
+                notes=list(dict.fromkeys(self._treatment.notes)),
+            )
         return output
 
     def _stamps(self) -> list[tuple[Any, ...]]:
