@@ -243,3 +243,5 @@ class Facts:
     masks: tuple[MaskFacts, ...] = ()
     steps_made: int = 0
     """How many steps the script made in all, where it ended by itself; 0: not known."""
+    shared_inputs: tuple[tuple[int, ...], ...] = ()
+    """Starts (wall clock, ns) of calls of aten::linear that follow each other and were given the same tensor."""

@@ -26,6 +26,7 @@ class Account:
     warmup_steps: int = 0
     copy_bytes_per_s: float | None = None
     masks: tuple[MaskFacts, ...] = ()
+    shared_inputs: tuple[tuple[int, ...], ...] = ()
     optimizer_steps: int = 0
     steps_made: int = 0
     own_profiler: bool = False
@@ -47,6 +48,7 @@ class Account:
             step_cpu_ns=tuple(self.unprofiled.cpu_ns),
             copy_bytes_per_s=self.copy_bytes_per_s,
             masks=self.masks,
+            shared_inputs=self.shared_inputs,
             cut=tuple(self.cut),
             compiles=self.compiling.facts(),
             source_folder=self.source_folder,

@@ -236,6 +236,7 @@ class Observe:
         self._written = True
         self.account.copy_bytes_per_s = copy_bytes_per_s(self.session.torch, self.observed.device)
         self.account.masks = square_masks(self.session.torch)
+        self.account.shared_inputs = recorder.shared_inputs()
         self._write_facts()
         self.session.say("window", file=name, events=events, steps=len(recorder.step_names))
 

@@ -11,6 +11,7 @@ from typing import Any
 from profiler_doctor.analyzer.capture.child.arbitration import Arbiter
 from profiler_doctor.analyzer.capture.child.ranges import mirror
 from profiler_doctor.analyzer.capture.child.session import Session
+from profiler_doctor.analyzer.capture.child.sharing import shared_inputs
 
 QUIET_KINETO = "6"
 """Above every level that kineto prints at: its start and stop notes would stand in the script's own output."""
@@ -90,6 +91,10 @@ class Recorder:
         """How many events were recorded (after stop)."""
         results = self._profile.profiler.kineto_results
         return len(results.events()) if results is not None else 0
+
+    def shared_inputs(self) -> tuple[tuple[int, ...], ...]:
+        """Products that were given the same tensor (after stop); see `sharing`."""
+        return shared_inputs(self._profile)
 
     def export(self, file: Path) -> None:
         """Write the chrome trace, whole or not at all."""
