@@ -53,6 +53,11 @@ def test_what_noise_hides_is_undecided_and_says_what_would_have_shown() -> None:
     assert "would have shown" in found.reason or "too noisy" in found.reason
 
 
+def test_the_same_code_in_noise_passes_where_a_loss_beyond_the_tolerance_would_have_shown() -> None:
+    assert judged(turns(1.0, noise=0.08), ("cpu", "wall"), 0.05).verdict == "pass"
+    assert judged(turns(1.0, noise=0.5, pairs=10, sets=3), ("cpu", "wall"), 0.05).verdict == "inconclusive"
+
+
 def test_microseconds_are_no_regression_however_surely_they_are_measured() -> None:
     assert judged(turns(1.25, step_ns=40_000), ("cpu", "wall"), 0.05).verdict == "pass"
 

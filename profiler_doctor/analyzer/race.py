@@ -11,7 +11,7 @@ import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from statistics import median
+from statistics import NormalDist, median
 
 from profiler_doctor.analyzer import statistics
 from profiler_doctor.analyzer.gate import TimeChange, TimeVerdict
@@ -26,6 +26,8 @@ Floats = statistics.Floats
 CLOCKS = {"cpu": "CPU time", "wall": "wall time", "gpu": "GPU time"}
 PLANNED_SETS = statistics.SETS + 1
 TOO_NOISY = 1.0
+OVERLOOKED = 0.05
+"""How often a loss of just the tolerance may pass."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -163,11 +165,20 @@ def decided(sets: Sequence[Floats], tolerance: float, lost_ns: float) -> tuple[T
         return ("regression", "") if lost_ns > FLOOR_NS else ("pass", f"under {FLOOR_NS / 1000:.0f} µs a step")
     if direction == "slower":
         return "faster", ""
-    if direction == "same" or found.high < limit or statistics.hopeless(sets):
-        return "pass", "" if found.high < limit else "no sign of a loss"
+    if direction == "same" or statistics.hopeless(sets) or _ruled_out(found, limit):
+        return "pass", ""
     smallest = statistics.detectable(sets)
     seen = f"a loss of {max(smallest, tolerance):.0%} or more would have shown" if smallest < TOO_NOISY else "too noisy"
     return "inconclusive", seen
+
+
+def _ruled_out(found: statistics.Interval, limit: float) -> bool:
+    """Whether a loss as large as the limit would have shown itself, in all but one of twenty checks.
+
+    A pass need not be as sure as an alarm: the intervals that alarms are judged by would leave most checks undecided.
+    """
+    spread = (found.high - found.estimate) / NormalDist().inv_cdf(1 - found.alpha / 2)
+    return found.estimate + NormalDist().inv_cdf(1 - OVERLOOKED) * spread < limit
 
 
 def _step_ns(blocks: Sequence[Block], clock: Clock) -> float:
