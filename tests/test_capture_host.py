@@ -24,12 +24,14 @@ SCRIPT = """
     def batches(collate=None):
         yield from DataLoader(data, batch_size=4, collate_fn=collate)
 
+    total, tiny = 0.0, torch.full((2048,), 1e-40)
     for epoch in range(9):
         for (batch,) in batches():
             goal = torch.tensor(rows)
             torch.tensor([1.0, 2.0])
             torch.as_tensor(np.ones(3))
             loss = (net(batch) - goal[:, :4]).square().sum()
+            total = total + loss
             loss.backward()
             gc.collect(0)
             optimizer.step()
@@ -48,7 +50,7 @@ def captured(tmp_path_factory: pytest.TempPathFactory) -> Captured:
 def test_a_list_of_arrays_is_a_range_in_the_recording_and_its_line_a_fact(captured: Captured) -> None:
     [seen] = captured.facts.arrays
 
-    assert (seen.file, seen.line, seen.call) == ("script.py", 20, "torch.tensor")
+    assert (seen.file, seen.line, seen.call) == ("script.py", 21, "torch.tensor")
     assert (seen.arrays, seen.elements) == (4, 32)
     assert captured.trace_file is not None
     assert seen.calls >= ranges(captured.trace_file)[seen.range_name] >= 5
@@ -77,3 +79,23 @@ def test_the_collectors_pauses_are_heard_while_something_is_recorded(captured: C
 
     assert len(pauses) >= 5
     assert all(duration > 0 for _, duration, _ in pauses)
+
+
+def test_a_graph_that_grows_is_seen_with_the_line_that_adds_to_it(captured: Captured) -> None:
+    growth = captured.facts.growth
+
+    assert growth is not None
+    assert (growth.holder, growth.file, growth.line) == ("total", "script.py", 25)
+    # each step hangs at least its addition, the sum and the layer's product on it
+    assert growth.nodes_after - growth.nodes_before >= 3 * growth.steps
+
+
+def test_numbers_below_the_normal_ones_are_seen_with_what_holds_them(captured: Captured) -> None:
+    [tiny] = captured.facts.subnormals
+
+    assert (tiny.holder, tiny.elements, tiny.share) == ("tiny", 2048, 1.0)
+
+
+def test_after_the_recording_the_collectors_share_is_summed_up(captured: Captured) -> None:
+    assert captured.facts.pause_share is not None
+    assert 0 < captured.facts.pause_share < 1

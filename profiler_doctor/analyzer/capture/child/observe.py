@@ -226,6 +226,7 @@ class Observe:
         for undo in self._looks:
             undo()
         self._export(recorder)
+        self.observed.alive.look(self.session.marks.index)
         self.phase = self._settle
 
     def _export(self, recorder: Recorder) -> None:
@@ -243,11 +244,13 @@ class Observe:
     def _settle(self, _index: int) -> None:
         """One step for caches that writing the trace has emptied; it is not timed."""
         self._nvtx.phase("time")
+        self.observed.pauses.sum_up()
         self._current = self.account.unprofiled
         self.phase = self._time
 
     def _time(self, _index: int) -> None:
         self._timed += 1
+        self.observed.alive.look(self.session.marks.index)
         if self._timed & (self._timed - 1) == 0:  # ever more seldom: it takes time from the script
             self._write_facts()
 

@@ -11,6 +11,7 @@ from functools import wraps
 from typing import Any
 
 from profiler_doctor.analyzer.capture import processors
+from profiler_doctor.analyzer.capture.child.alive import Alive
 from profiler_doctor.analyzer.capture.child.arrays import Arrays
 from profiler_doctor.analyzer.capture.child.loaders import Loaders
 from profiler_doctor.analyzer.capture.child.optimizers import Optimizers
@@ -62,14 +63,14 @@ class Observed:
         self.torch_profiles: Callable[[], bool] = lambda: False
         self._environment = {name: os.environ[name] for name in sorted(os.environ) if name.startswith(TELLING)}
         """Taken now: torch itself sets some of them later on."""
-        self._arrays, self._pauses = Arrays(torch), Pauses()
+        self._arrays, self.pauses, self.alive = Arrays(torch), Pauses(), Alive(torch)
         self._loaders, self._optimizers = Loaders(torch), Optimizers()
 
     def install(self) -> tuple[Undo, ...]:
         """Count backward passes, see the modes in force in them, watch what the host does; returns what stops that."""
         autograd = self._torch.autograd
         counted = [replaced(autograd, name, self._backward) for name in ("backward", "grad")]
-        mirror.on_recording += [self._arrays.recording, self._pauses.recording]
+        mirror.on_recording += [self._arrays.recording, self.pauses.recording]
         watched = (*self._loaders.install(), *self._optimizers.install())
         return (*counted, replaced(autograd, "gradcheck", self._gradcheck), *watched, mirror.on_recording.clear)
 
@@ -114,7 +115,10 @@ class Observed:
             arrays=self._arrays.facts(),
             loaders=self._loaders.facts(),
             optimizers=self._optimizers.facts(),
-            pauses_ns=tuple(self._pauses.found_ns),
+            pauses_ns=tuple(self.pauses.found_ns),
+            pause_share=self.pauses.share(),
+            growth=self.alive.growth,
+            subnormals=self.alive.subnormals,
         )
 
     def _described(self, serial: str, module: Any) -> _Root:

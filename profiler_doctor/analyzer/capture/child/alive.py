@@ -1,0 +1,188 @@
+"""What the script's own variables hold between two steps: tensors, the autograd graphs behind them, tiny numbers.
+
+Looked at twice, some steps apart, at boundaries of steps that are not timed there. Only what a variable of a function
+under way holds is looked at, itself, in a list or dict of its, or as an attribute: nothing of the script's is called.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import linecache
+import re
+import sys
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass
+from types import FrameType
+from typing import Any
+
+from profiler_doctor.analyzer.capture.child.own_code import own_frames, short
+from profiler_doctor.analyzer.facts import GrowthFacts, SubnormalFacts
+
+APART = 8
+"""Steps between the two looks."""
+MOST_NODES = 20_000
+"""Autograd nodes that are counted; a graph of more grows all the same."""
+MOST_HELD = 2_000
+"""Members of one container."""
+MOST_TENSORS = 400
+SAMPLED = 65_536
+"""Numbers of a tensor that are looked at."""
+LEAST_ELEMENTS = 1024
+LEAST_SHARE = 0.01
+"""RULES.md, PRC007."""
+SHOWN = 8
+
+
+@dataclass(frozen=True)
+class _Held:
+    """One variable, and the tensors in it."""
+
+    name: str
+    frame: FrameType
+    tensors: list[Any]
+
+
+@dataclass(frozen=True)
+class _Look:
+    step: int
+    nodes: dict[str, int]
+    bytes: dict[str, int]
+
+
+class Alive:
+    """The two looks and what they tell."""
+
+    def __init__(self, torch: Any) -> None:
+        self._torch = torch
+        self._first: _Look | None = None
+        self.growth: GrowthFacts | None = None
+        self.subnormals: tuple[SubnormalFacts, ...] = ()
+
+    def look(self, step: int) -> None:
+        """Look at what is alive as step `step` begins."""
+        if self._first is None or (self.growth is None and step >= self._first.step + APART):
+            with contextlib.suppress(Exception):  # variables can be anything; a look that fails tells nothing, no more
+                self._look(step)
+
+    def _look(self, step: int) -> None:
+        held = list(self._held())
+        seen = _Look(
+            step,
+            {one.name: _nodes(one.tensors) for one in held},
+            {one.name: sum(map(_bytes, one.tensors)) for one in held},
+        )
+        if self._first is None:
+            self._first, self.subnormals = seen, self._tiny(held)
+        else:
+            self.growth = _growth(self._first, seen, held)
+
+    def _held(self) -> Iterator[_Held]:
+        for frame in own_frames(sys._getframe(1)):
+            for name, value in list(frame.f_locals.items()):
+                for path, tensors in self._tensors_of(name, value):
+                    yield _Held(path, frame, tensors)
+
+    def _tensors_of(self, name: str, value: Any) -> Iterator[tuple[str, list[Any]]]:
+        """The variable itself and its attributes, as far as they hold tensors."""
+        if found := self._in(value):
+            yield name, found
+        elif issubclass(type(value), self._torch.nn.Module):
+            yield from ((f"{name}.{path}", [weight]) for path, weight in value.named_parameters())
+        elif issubclass(type(value), self._torch.optim.Optimizer):
+            states = list(value.state.values())
+            for key in {key for state in states for key in state}:
+                if moments := [state[key] for state in states if self._is_tensor(state.get(key))]:
+                    yield f"{name}.state[{key!r}]", moments
+        for attribute, inner in list(_attributes(value).items()):
+            if not attribute.startswith("_") and (found := self._in(inner)):
+                yield f"{name}.{attribute}", found
+
+    def _in(self, value: Any) -> list[Any]:
+        """A tensor, or those in a list, tuple, deque or dict."""
+        if self._is_tensor(value):
+            return [value]
+        members = value.values() if type(value) is dict else value if type(value) in (list, tuple, deque) else ()
+        return [one for one in list(members)[-MOST_HELD:] if self._is_tensor(one)]
+
+    def _is_tensor(self, value: Any) -> bool:
+        return issubclass(type(value), self._torch.Tensor)
+
+    def _tiny(self, held: list[_Held]) -> tuple[SubnormalFacts, ...]:
+        found: dict[int, SubnormalFacts] = {}
+        every = [(one.name, tensor) for one in held for tensor in one.tensors][:MOST_TENSORS]
+        for name, tensor in every:
+            share = self._tiny_share(tensor)
+            if share > LEAST_SHARE:
+                found.setdefault(id(tensor), SubnormalFacts(holder=name, elements=tensor.numel(), share=share))
+        return tuple(sorted(found.values(), key=lambda one: -one.share * one.elements)[:SHOWN])
+
+    def _tiny_share(self, tensor: Any) -> float:
+        torch = self._torch
+        plain = type(tensor) in (torch.Tensor, torch.nn.Parameter) and tensor.layout is torch.strided
+        if not plain or tensor.device.type != "cpu" or tensor.numel() < LEAST_ELEMENTS:
+            return 0.0
+        if tensor.dtype not in (torch.float32, torch.float64) or not tensor.is_contiguous():
+            return 0.0
+        with torch.no_grad():
+            some = tensor.detach().view(-1)[:: max(1, tensor.numel() // SAMPLED)].abs()
+            tiny = (some > 0) & (some < torch.finfo(tensor.dtype).tiny)
+            return float(tiny.to(torch.float32).mean())
+
+
+def _attributes(value: Any) -> dict[str, Any]:
+    """An object's own, past whatever its class makes of attribute access."""
+    try:
+        found = object.__getattribute__(value, "__dict__")
+    except AttributeError:
+        return {}
+    return found if type(found) is dict else {}
+
+
+def _nodes(tensors: list[Any]) -> int:
+    """How many autograd nodes the tensors hold, at most MOST_NODES."""
+    waiting = [tensor.grad_fn for tensor in tensors if tensor.grad_fn is not None]
+    seen = set(waiting)
+    while waiting and len(seen) < MOST_NODES:
+        for node, _ in waiting.pop().next_functions:
+            if node is not None and node not in seen:
+                seen.add(node)
+                waiting.append(node)
+    return len(seen)
+
+
+def _bytes(tensor: Any) -> int:
+    return int(tensor.numel() * tensor.element_size())
+
+
+def _growth(first: _Look, now: _Look, held: list[_Held]) -> GrowthFacts:
+    """Of the variable whose graph grew most; where none did, of the one whose tensors did."""
+    names = {one.name for one in held if one.name in first.nodes}
+    grown = max(
+        names,
+        key=lambda name: (now.nodes[name] - first.nodes[name], now.bytes[name] - first.bytes[name]),
+        default="",
+    )
+    frame = next((one.frame for one in held if one.name == grown), None)
+    file, line = _where_it_grows(frame, grown) if frame is not None else ("", 0)
+    return GrowthFacts(
+        steps=now.step - first.step,
+        nodes_before=first.nodes.get(grown, 0),
+        nodes_after=now.nodes.get(grown, 0),
+        bytes_before=first.bytes.get(grown, 0),
+        bytes_after=now.bytes.get(grown, 0),
+        holder=grown,
+        file=file,
+        line=line,
+    )
+
+
+def _where_it_grows(frame: FrameType, name: str) -> tuple[str, int]:
+    """The line of the function that adds to the variable, told by its text; else the line that is under way."""
+    code, word = frame.f_code, re.escape(name)
+    adds = re.compile(rf"(?<![\w.]){word}(?:\[[^]]*\])?\s*(?:\+=|=[^=].*(?<![\w.]){word}\b|\.(?:append|extend|add)\()")
+    file = code.co_filename
+    for number in sorted({line for *_, line in code.co_lines() if line}):
+        if adds.search(linecache.getline(file, number)):
+            return short(file), number
+    return short(file), frame.f_lineno
