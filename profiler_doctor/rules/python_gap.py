@@ -101,10 +101,12 @@ def _lost(trace: Trace, gaps: pd.DataFrame) -> pd.Series[int]:
 
 
 def _whole_ns(trace: Trace) -> int:
-    """What the gaps are a share of: the device's span, else the judged window."""
-    span = window(trace)
+    """What the gaps are a share of: the device's span, else as many median steps as are judged, else the window."""
+    span, marks = window(trace), used_steps(trace)
     if len(linked_work(trace)):
         return linked_time(trace).span_ns
+    if len(marks):
+        return int(marks["dur_ns"].median()) * len(marks)
     return span.span_ns if span is not None else 0
 
 

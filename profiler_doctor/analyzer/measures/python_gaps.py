@@ -50,19 +50,41 @@ def frame_in(trace: Trace, before: int, after: int) -> tuple[str, str] | None:
     From the trace's own stacks, or from those of the second recording, where both ops have a counterpart in one step.
     """
     recorded = trace if len(trace.rows("python_function")) else trace.stacks
-    if recorded is None or min(before, after) < 0:
+    if recorded is None:
         return None
-    there = np.array([before, after]) if recorded is trace else twins(trace, recorded, np.array([before, after]))
-    if there.min() < 0:
+    around = np.array([before, after])
+    there = around if recorded is trace else twins(trace, recorded, around)
+    gap = _gap_at(recorded, int(there[0]), int(there[1])) if len(recorded.events) else None
+    if gap is None:
         return None
-    events, table = recorded.events, frames(recorded)
-    start, end = int(events.ends_at(there[:1])[0]), int(events.start_ns[there[1]])
-    if end <= start:
-        return None
+    start, end, thread = gap
+    table = frames(recorded)
     times = np.linspace(start, end, LOOKS + 2)[1:-1].astype(np.int64)
-    places = table.around(np.full(LOOKS, int(events.thread[there[1]])), times)
+    places = table.around(np.full(LOOKS, thread), times)
     own = table.nearest(places, own_frames(recorded))
     return _most(recorded, table.rows, own), _most(recorded, table.rows, places)
+
+
+def _gap_at(trace: Trace, before: int, after: int) -> tuple[int, int, int] | None:
+    """Start, end and thread of the time from one op to the next one of its thread, or from the last one to another op.
+
+    Two ops of a gap may be known from different steps of the second recording, so one of them is followed.
+    """
+    events, rows = trace.events, trace.rows("cpu_op")
+    for row in (before, after):
+        if row < 0:
+            continue
+        own = rows[events.thread[rows] == events.thread[row]]
+        start, end = int(events.ends_at([before])[0]), int(events.start_ns[after])
+        if row == before:
+            later = events.start_ns[own][events.start_ns[own] >= start]
+            end = int(later.min()) if len(later) else start
+        else:
+            earlier = events.ends_at(own)[events.ends_at(own) <= end]
+            start = int(earlier.max()) if len(earlier) else end
+        if end - start >= LEAST_NS:
+            return start, end, int(events.thread[row])
+    return None
 
 
 def _most(trace: Trace, rows: Ints, places: Ints) -> str:
