@@ -175,7 +175,7 @@ class Trace:
 
     def rows(self, *categories: str) -> Ints:
         """Rows of complete events (phase X) of the given categories, in file order."""
-        key = ("rows", frozenset(categories))
+        key = ("rows", frozenset(categories) & frozenset(self.events.categories))
         if key not in self.cache:
             wanted = np.array([name in categories for name in self.events.categories] or [False], np.bool_)
             self.cache[key] = np.flatnonzero(wanted[self.events.category] & (self.events.phase == ord("X")))

@@ -124,8 +124,11 @@ def linked_time(trace: Trace) -> LinkedTime:
 
 
 def _those(table: pd.DataFrame, chosen: pd.Series[bool]) -> pd.DataFrame:
-    """The chosen rows; the table itself where that is all of them, for a copy would stay in memory."""
-    return table if chosen.all() else table[chosen]
+    """The chosen rows; no copy where they are all of them or stand together, for it would stay in memory."""
+    places = np.flatnonzero(chosen.to_numpy())
+    if len(places) and places[-1] - places[0] + 1 == len(places):
+        return table.iloc[places[0] : places[-1] + 1]
+    return table[chosen]
 
 
 def _from_launches(trace: Trace, launches: Ints, gpu_end_ns: int) -> Window:
