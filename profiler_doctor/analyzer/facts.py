@@ -156,11 +156,12 @@ class OptimizerFacts:
 
 @dataclass(frozen=True, kw_only=True)
 class GrowthFacts:
-    """What stayed alive from step to step, counted at two boundaries of later steps."""
+    """What stayed alive from step to step, counted at three boundaries equally far apart."""
 
     steps: int
-    """Between the two counts."""
+    """Between the first and the last count."""
     nodes_before: int
+    nodes_between: int = 0
     nodes_after: int
     """Autograd nodes that live tensors hold."""
     bytes_before: int

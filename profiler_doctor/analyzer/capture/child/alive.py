@@ -1,7 +1,8 @@
 """What the script's own variables hold between two steps: tensors, the autograd graphs behind them, tiny numbers.
 
-Looked at twice, some steps apart, at boundaries of steps that are not timed there. Only what a variable of a function
-under way holds is looked at, itself, in a list or dict of its, or as an attribute: nothing of the script's is called.
+Looked at three times, some steps apart, at boundaries of steps that are not timed there. Only what a variable of a
+function under way holds is looked at, itself, in a list or dict of its, or as an attribute: nothing of the script's is
+called.
 """
 
 from __future__ import annotations
@@ -20,7 +21,9 @@ from profiler_doctor.analyzer.capture.child.own_code import own_frames, short
 from profiler_doctor.analyzer.facts import GrowthFacts, SubnormalFacts
 
 APART = 8
-"""Steps between the two looks."""
+"""Steps between two looks."""
+LOOKS = 3
+"""Two could take a graph whose size changes with its input for one that grows."""
 MOST_NODES = 20_000
 """Autograd nodes that are counted; a graph of more grows all the same."""
 MOST_HELD = 2_000
@@ -51,17 +54,17 @@ class _Look:
 
 
 class Alive:
-    """The two looks and what they tell."""
+    """The three looks and what they tell."""
 
     def __init__(self, torch: Any) -> None:
         self._torch = torch
-        self._first: _Look | None = None
+        self._looks: list[_Look] = []
         self.growth: GrowthFacts | None = None
         self.subnormals: tuple[SubnormalFacts, ...] = ()
 
     def look(self, step: int) -> None:
         """Look at what is alive as step `step` begins."""
-        if self._first is None or (self.growth is None and step >= self._first.step + APART):
+        if not self._looks or (self.growth is None and step >= self._looks[-1].step + APART):
             with contextlib.suppress(Exception):  # variables can be anything; a look that fails tells nothing, no more
                 self._look(step)
 
@@ -72,10 +75,11 @@ class Alive:
             {one.name: _nodes(one.tensors) for one in held},
             {one.name: sum(map(_bytes, one.tensors)) for one in held},
         )
-        if self._first is None:
-            self._first, self.subnormals = seen, self._tiny(held)
-        else:
-            self.growth = _growth(self._first, seen, held)
+        self._looks.append(seen)
+        if len(self._looks) == 1:
+            self.subnormals = self._tiny(held)
+        elif len(self._looks) == LOOKS:
+            self.growth = _growth(self._looks, held)
 
     def _held(self) -> Iterator[_Held]:
         for frame in own_frames(sys._getframe(1)):
@@ -155,8 +159,9 @@ def _bytes(tensor: Any) -> int:
     return int(tensor.numel() * tensor.element_size())
 
 
-def _growth(first: _Look, now: _Look, held: list[_Held]) -> GrowthFacts:
+def _growth(looks: list[_Look], held: list[_Held]) -> GrowthFacts:
     """Of the variable whose graph grew most; where none did, of the one whose tensors did."""
+    first, between, now = looks
     names = {one.name for one in held if one.name in first.nodes}
     grown = max(
         names,
@@ -168,6 +173,7 @@ def _growth(first: _Look, now: _Look, held: list[_Held]) -> GrowthFacts:
     return GrowthFacts(
         steps=now.step - first.step,
         nodes_before=first.nodes.get(grown, 0),
+        nodes_between=between.nodes.get(grown, 0),
         nodes_after=now.nodes.get(grown, 0),
         bytes_before=first.bytes.get(grown, 0),
         bytes_after=now.bytes.get(grown, 0),
