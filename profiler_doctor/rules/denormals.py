@@ -1,0 +1,74 @@
+"""Tensors hold numbers so small that the CPU computes with them slowly.
+
+What it finds
+    Parameters, optimizer state and other tensors that variables of the script hold, of which more than 1 % are
+    subnormal: not zero, but below the smallest number that the type represents in full (1.2e-38 in float32). Our own
+    capture looks at a sample of each, between two steps, in a run that kept to the CPU.
+
+Why it costs
+    Many CPUs handle such numbers in microcode: an addition or multiplication that meets one takes up to a hundred times
+    as long. They come from what decays and is never touched again: moments of rows that get no gradient, filters that
+    die away, products of many small factors.
+
+What to do
+    `torch.set_flush_denormal(True)` at the start makes the CPU take them for zero. Or keep them from arising: a larger
+    epsilon, no decay of weights that are not used, clamping.
+
+When not to
+    Where the difference between such numbers and zero matters, which outside of some simulations it never does. Some
+    CPUs lose little by them: try.
+
+Source
+    RULES.md, PRC007; Intel's manual on flush-to-zero; the documentation of torch.set_flush_denormal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from profiler_doctor.analyzer.kinds import Has, Limits, Rule, Sighting, Threshold
+from profiler_doctor.analyzer.measures.ops import ops
+from profiler_doctor.analyzer.measures.share import judged_steps, rows_in_window
+from profiler_doctor.analyzer.measures.source import where_of
+from profiler_doctor.analyzer.trace import Trace
+
+
+def find(trace: Trace, limits: Limits) -> Iterable[Sighting]:
+    """At most one finding, for all such tensors; what they cost only a trial can tell."""
+    seen = trace.facts.subnormals if trace.facts else ()
+    tensors = [one for one in seen if one.share > limits["share"]]
+    if not tensors:
+        return
+    most = max(tensors, key=lambda one: one.share * one.elements)
+    others = f", and {len(tensors) - 1} more" if len(tensors) > 1 else ""
+    yield Sighting(
+        message=f"{most.share:.0%} of the {most.elements:,} numbers in `{most.holder}`{others} are subnormal, and many "
+        "CPUs compute slowly with those.",
+        where=where_of(trace, _busiest(trace)),
+        evidence={
+            "tensors": {one.holder: one.share for one in tensors},
+            "elements": sum(one.elements for one in tensors),
+        },
+        intervals_ns=judged_steps(trace),
+    )
+
+
+def _busiest(trace: Trace) -> int:
+    """The row of the op that takes longest by itself: where it would show; -1 where there is none."""
+    table = ops(trace)
+    table = table[table["is_op"] & table["row"].isin(rows_in_window(trace, table["row"]))]
+    return int(table["row"].to_numpy()[np.argmax(table["self_ns"].to_numpy())]) if len(table) else -1
+
+
+RULE = Rule(
+    code="PRC007",
+    name="denormals",
+    doc=__doc__,
+    find=find,
+    needs=(Has.CAPTURE, Has.CPU_ONLY),
+    thresholds={
+        "share": Threshold(0.01, "share of a tensor's numbers", "a few among many cost a few cycles (RULES.md)")
+    },
+)
