@@ -39,7 +39,7 @@ docs: $(READY)
 site: $(READY)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
-$(READY): pyproject.toml constraints.txt setup.py $(wildcard native/*)
+$(READY): pyproject.toml constraints.txt setup.py $(wildcard native/* native/*/*)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --constraint constraints.txt --editable '.[torch,dev]'
 	touch $@
