@@ -242,6 +242,17 @@ def check(  # noqa: PLR0913  # as above
 
 
 @app.command()
+def history(
+    file: Annotated[Path, typer.Argument(help="The SQLite file that `check --history` adds to.")],
+    out: Annotated[Path | None, typer.Option("--out", help="Page of charts to write instead of text.")] = None,
+) -> None:
+    """Show the results of checks over time, and how much step times scatter where nothing changed."""
+    from profiler_doctor.verbs.history import history
+
+    raise typer.Exit(history(file, out))
+
+
+@app.command()
 def rules(format_: Format = "text") -> None:
     """List the rules: what each looks for and what it needs."""
     from profiler_doctor.verbs.rules import rules

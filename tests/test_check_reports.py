@@ -14,6 +14,7 @@ import pytest
 from profiler_doctor.analyzer.counters import Counters
 from profiler_doctor.analyzer.gate import Budget, Check, Checked, OpChange, Place, Row, TimeChange, compared
 from profiler_doctor.verbs.check_output import FORMS
+from tests.conftest import ROOT
 
 NASTY = 'a|b`c`<script>*x*\x1b[31m\n::error::"\u202e\ud800&,%:'
 XML_CANNOT = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
@@ -135,6 +136,10 @@ def test_sarif_is_valid_and_not_too_long(sarif: jsonschema.Draft4Validator, chec
 
     sarif.validate(log)
     assert 0 < len(log["runs"][0]["results"]) <= 5_000
+
+
+def test_the_example_in_the_docs_is_valid_too(sarif: jsonschema.Draft4Validator) -> None:
+    sarif.validate(json.loads((ROOT / "docs" / "ci" / "example.sarif").read_text(encoding="utf-8")))
 
 
 def test_sarif_points_at_the_line_or_else_at_the_script() -> None:

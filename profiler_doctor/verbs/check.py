@@ -21,6 +21,7 @@ from profiler_doctor.analyzer.measuring import Measured, machine_ns, measured
 from profiler_doctor.analyzer.workloads import Workload, share, workloads
 from profiler_doctor.verbs.check_output import CheckOutput, show
 from profiler_doctor.verbs.choice import every_rule, selection
+from profiler_doctor.verbs.history import remember
 from profiler_doctor.verbs.progress import Progress, progress
 
 
@@ -91,6 +92,7 @@ def check(options: CheckOptions) -> ExitCode:
         else:
             done = _against_baseline(run, wanted)
     show(done, options.output)
+    remember(done, options.history)
     return done.exit_code
 
 
