@@ -19,7 +19,7 @@ When not to
     A debugger or another profiler makes Python slow: see ENV002 first.
 
 Source
-    RULES.md, PYB001.
+    RULES.md, PYB001; the host's share of idle time in Holistic Trace Analysis.
 """
 
 from __future__ import annotations
