@@ -1,137 +1,134 @@
-"""Is a trial ever fooled by a fix that does nothing? Whole trials, and many more resampled from what they recorded.
+"""Is a trial ever fooled by a fix that does nothing, and from when on does it see a true difference?
 
-    python benchmarks/a_a.py --out recorded            20 trials end to end (about 15 minutes), then 500 resampled
-    python benchmarks/a_a.py --recorded recorded       resample again from an earlier run
+    python benchmarks/a_a.py --out recorded               all of it (an hour); goes on where it was interrupted
+    python benchmarks/a_a.py --out recorded --trials 0    record and resample alone
+    python benchmarks/a_a.py --out recorded --sets 0 --trials 0   resample again from what is there
 
-Prints how often a verdict was given, per clock, and ends with status 1 if any trial was verified.
+Whole trials of the placebo, half of them beside a busy process; then at least twelve recorded sets of interleaved steps
+of the same code, of code that is 5 % and of code that is 10 % slower, and trials resampled from them. Writes
+docs/false-verdicts.md, and ends with status 1 if anything was called faster that is not.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
-import tempfile
+import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor
-from functools import partial
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from statistics import median
 
-import numpy as np
+ROOT = Path(__file__).parent.parent
+sys.path.insert(0, str(ROOT))
 
-from profiler_doctor.analyzer import statistics
-from profiler_doctor.analyzer.capture.launch import Target
-from profiler_doctor.analyzer.capture.plan import StepSource
-from profiler_doctor.analyzer.kinds import Machine
-from profiler_doctor.analyzer.statistics import Floats
-from profiler_doctor.analyzer.trial import TrialRequest, trials
-from profiler_doctor.analyzer.trial_arm import Program
-from profiler_doctor.fixes.do_nothing import FIX
+from benchmarks.recording import CLOCKS, KINDS, SCRIPTS, Recorded, beside_a_busy_process, program, record, recorded  # noqa: E402
+from benchmarks.resampling import Design, Outcome, resampled  # noqa: E402
+from profiler_doctor.analyzer import statistics  # noqa: E402
+from profiler_doctor.analyzer.trial import TrialRequest, trials  # noqa: E402
+from profiler_doctor.fixes.do_nothing import FIX  # noqa: E402
 
-SCRIPTS = {
-    "many-small-ops": "model = nn.Sequential(*[nn.Linear(32, 32) for _ in range(60)])\nx = torch.randn(4, 32)",
-    "convolutions": "model = nn.Sequential(*[nn.Conv2d(16, 16, 3) for _ in range(4)])\nx = torch.randn(4, 16, 48, 48)",
-    "attention": "model = nn.TransformerEncoderLayer(128, 4, batch_first=True)\nx = torch.randn(4, 64, 128)",
-    "large-products": "model = nn.Sequential(*[nn.Linear(768, 768) for _ in range(4)])\nx = torch.randn(128, 768)",
-}
-FRAME = (
-    "import torch\nfrom torch import nn\ntorch.set_num_threads(1)\n{model}\nmodel.eval()\nwhile True:\n    model(x)\n"
-)
-MACHINE = Machine(device="cpu", torch="2", cpu_flags=frozenset(), cpus=2, threads=1, has_root=True, training=False)
-CLOCKS = {"cpu": "cpu_ns", "wall": "wall_ns"}
-RUN = 8
-"""Pairs drawn together when a set is resampled, so that what is alike in time stays together."""
+PAGE = ROOT / "docs" / "false-verdicts.md"
 
 
 def main() -> int:
+    """Record what is missing, resample, write the page."""
     asked = _arguments()
-    if asked.recorded is None:
-        folder = asked.out or Path(tempfile.mkdtemp(prefix="a-a-"))
-        fooled = _whole_trials(asked.trials, asked.budget, folder)
-    else:
-        folder, fooled = asked.recorded, 0
+    verdicts = _whole_trials(asked.trials, asked.budget, asked.out)
+    record(asked.out, asked.sets, tuple(KINDS))
+    fooled, lines = verdicts["verified"], [*_introduction(), *_told(verdicts)]
     for clock in CLOCKS:
-        sets = _recorded(folder, clock)
-        if len(sets) >= statistics.SETS:
-            fooled += _resampled(sets, clock, asked.resampled)
-    print("never fooled" if not fooled else f"FOOLED {fooled} times")
+        sets = {kind: recorded(asked.out, kind) for kind in KINDS}
+        if min(map(len, sets.values())) < statistics.SETS:
+            continue
+        wrong, rows = _of_clock(clock, sets, asked)
+        fooled, lines = fooled + wrong, [*lines, *rows]
+    lines.append(f"**{'Never fooled' if not fooled else f'Fooled {fooled} times'}.**")
+    asked.page.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    print("\n".join(lines))
     return int(fooled > 0)
 
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--trials", type=int, default=20)
-    parser.add_argument("--resampled", type=int, default=500)
-    parser.add_argument("--budget", type=float, default=45.0, help="seconds for each whole trial")
-    parser.add_argument("--out", type=Path, help="keep what is recorded here")
-    parser.add_argument("--recorded", type=Path, help="resample from an earlier --out")
+    parser.add_argument("--out", type=Path, required=True, help="folder of what is recorded")
+    parser.add_argument("--trials", type=int, default=20, help="whole trials of the placebo")
+    parser.add_argument("--budget", type=float, default=45.0, help="seconds for each of them")
+    parser.add_argument("--sets", type=int, default=12, help="sets of each kind to record")
+    parser.add_argument("--resampled", type=int, default=1000, help="trials of the same code to resample")
+    parser.add_argument("--detections", type=int, default=50, help="trials to resample for each rate of detection")
+    parser.add_argument("--page", type=Path, default=PAGE, help="where to write what came out")
     return parser.parse_args()
 
 
-def _whole_trials(count: int, budget_s: float, folder: Path) -> int:
+def _whole_trials(count: int, budget_s: float, folder: Path) -> Counter[str]:
+    """Verdicts of trials from the first process to the last, every second one beside a busy process."""
     verdicts: Counter[str] = Counter()
     for number in range(count):
-        name = list(SCRIPTS)[number % len(SCRIPTS)]
-        place = folder / f"{number:02d}-{name}"
-        place.mkdir(parents=True)
-        script = place / "script.py"
-        script.write_text(FRAME.format(model=SCRIPTS[name]), encoding="utf-8")
-        source = StepSource(kind="module", words="calls")
-        program = Program(target=Target(script=str(script)), folder=place, source=source, machine=MACHINE)
-        deadline_ns = time.monotonic_ns() + int(budget_s * 1e9)
-        (trial,) = trials(TrialRequest(program=program, deadline_ns=deadline_ns, budget_s=budget_s), [FIX])
-        verdicts[trial.verdict] += 1
-        print(f"{number + 1:3d}/{count} {name:15s} {trial.verdict:13s} {trial.reason}", flush=True)
-    print(f"whole trials: {dict(verdicts)}")
-    return verdicts["verified"]
+        name = list(SCRIPTS)[number // 2 % len(SCRIPTS)]
+        place = folder / f"trial-{number:02d}-{name}"
+        told = place / "verdict.txt"
+        if not told.exists():
+            place.mkdir(parents=True, exist_ok=True)
+            with beside_a_busy_process(number % 2 == 1):
+                deadline_ns = time.monotonic_ns() + int(budget_s * 1e9)
+                request = TrialRequest(program=program(name, place), deadline_ns=deadline_ns, budget_s=budget_s)
+                (trial,) = trials(request, [FIX])
+            told.write_text(f"{trial.verdict}\n{trial.reason}\n", encoding="utf-8")
+        verdict, reason, *_ = [*told.read_text(encoding="utf-8").splitlines(), ""]
+        verdicts[verdict] += 1
+        print(f"{number + 1:3d}/{count} {name:15s} {verdict:13s} {reason}", flush=True)
+    return verdicts
 
 
-def _recorded(folder: Path, clock: str) -> list[Floats]:
-    """The log ratios of every set that was recorded, on one clock."""
-    return [ratios for path in sorted(folder.glob("*/do-nothing.json")) for ratios in _sets_in(path, CLOCKS[clock])]
+def _introduction() -> Iterator[str]:
+    yield "# False verdicts"
+    yield ""
+    yield (
+        "Written by `benchmarks/a_a.py`. A placebo is a fix that changes nothing: both sides of its trial run the same "
+        "code, so whatever a trial calls faster there is an error. Sets are recorded as trials make them, half of them "
+        "beside a busy process, and trials are drawn from them again and again, looks and all."
+    )
+    yield ""
 
 
-def _sets_in(path: Path, key: str) -> Iterator[Floats]:
-    for pairs in json.loads(path.read_text(encoding="utf-8"))["sets"]:
-        before = [pair["baseline"][key] for pair in pairs]
-        ratios = statistics.log_ratios(before, [pair["treated"][key] for pair in pairs])
-        if ratios.size >= min(statistics.LOOKS):
-            yield ratios
+def _told(verdicts: Counter[str]) -> Iterator[str]:
+    if verdicts:
+        parts = ", ".join(f"{count} {verdict}" for verdict, count in sorted(verdicts.items()))
+        yield f"Whole trials of the placebo: {sum(verdicts.values())}, of them {parts}."
+        yield ""
 
 
-def _resampled(sets: list[Floats], clock: str, count: int) -> int:
-    with ProcessPoolExecutor(max_workers=2) as pool:
-        found = Counter(pool.map(partial(_one_resampled, sets), range(count), chunksize=10))
-    print(f"{count} trials resampled from {len(sets)} sets, {clock} time: {dict(found)}", flush=True)
-    return found["faster"]
+def _of_clock(clock: str, sets: dict[str, list[Recorded]], asked: argparse.Namespace) -> tuple[int, list[str]]:
+    """How often something was called faster that is not, and the lines of the page."""
+    ratios = {kind: [one.ratios[clock] for one in found] for kind, found in sets.items()}
+    same = resampled(ratios["same"], Design(either=True), asked.resampled)
+    fooled = same.verdicts["faster"]
+    lines = [f"## By {clock} time", ""]
+    lines += [f"{same.trials} trials resampled from {len(ratios['same'])} sets of the same code: {_counts(same)}.", ""]
+    lines += ["Difference | Pairs in a set | Sets | Seconds | Loss called slower | Loss called faster | Gain verified"]
+    lines += ["---|--:|--:|--:|--:|--:|--:"]
+    for kind in [kind for kind in KINDS if kind != "same"]:
+        for most in statistics.LOOKS:
+            loss = resampled(ratios[kind], Design(most_pairs=most), asked.detections)
+            gain = resampled(ratios[kind], Design(most_pairs=most, turned=True), asked.detections)
+            fooled += loss.verdicts["faster"]
+            lines.append(_row(kind, most, (loss, gain), sets[kind]))
+    return fooled, [*lines, ""]
 
 
-def _one_resampled(sets: list[Floats], seed: int) -> statistics.Direction:
-    """One trial of the same code, walked as a real one is, on sets and blocks drawn from the recorded ones."""
-    rng = np.random.default_rng(seed)
-    most = int(rng.choice(list(statistics.LOOKS)))
-    drawn = [_drawn(sets[rng.integers(len(sets))], most, rng) for _ in statistics.SHARES] * 2
-    done: list[Floats] = []
-    pairs = statistics.LEAST_PAIRS
-    while True:
-        now = drawn[len(done)][:pairs]
-        move = statistics.next_move(done, now, most, max(statistics.SHARES), seed)
-        if move == "next pair":
-            pairs += 1
-            continue
-        done.append(now)
-        pairs = statistics.LEAST_PAIRS
-        if move == "end":
-            return statistics.judge(done, seed)
+def _counts(outcome: Outcome) -> str:
+    return ", ".join(f"{count} {verdict}" for verdict, count in sorted(outcome.verdicts.items()))
 
 
-def _drawn(pairs: Floats, size: int, rng: np.random.Generator) -> Floats:
-    """A set of `size` pairs in runs of neighbours; which side is called treated is drawn too."""
-    starts = rng.integers(pairs.size, size=-(-size // RUN))
-    index = ((starts[:, None] + np.arange(RUN)) % pairs.size).reshape(-1)[:size]
-    drawn: Floats = pairs[index] * rng.choice([-1.0, 1.0])
-    return drawn
+def _row(kind: str, most: int, outcomes: tuple[Outcome, Outcome], sets: Sequence[Recorded]) -> str:
+    loss, gain = outcomes
+    start_s, pair_s = median(one.start_s for one in sets), median(one.pair_s for one in sets)
+    seconds = gain.sets * start_s + gain.pairs * pair_s
+    return (
+        f"{kind.removeprefix('slower-')} % | {most} | {gain.sets:.1f} | {seconds:.0f} | {loss.rate('slower'):.0%} | "
+        f"{loss.rate('faster'):.0%} | {gain.rate('faster'):.0%}"
+    )
 
 
 if __name__ == "__main__":
