@@ -36,7 +36,7 @@ def gpu_work(trace: Trace) -> pd.DataFrame:
     code_of = np.array([kinds.index(KINDS.get(name, kinds[0])) for name in events.categories] or [0], np.int8)
     return pd.DataFrame(
         {
-            "row": rows,
+            "row": rows.astype(np.int32),
             "name": names_of(trace, rows),
             "kind": words(code_of[events.category[rows]], kinds),
             "device": _place(trace, rows, "device", 0),
@@ -47,8 +47,8 @@ def gpu_work(trace: Trace) -> pd.DataFrame:
             "correlation": events.column("correlation").at(rows, 0),
             "launch": launch,
             "launch_start_ns": np.where(linked, events.start_ns[launch], 0) if len(rows) else launch,
-            "op": np.where(linked, op_of_call(trace)[launch], -1) if len(rows) else launch,
-            "step": step_of(trace, rows),
+            "op": np.where(linked, op_of_call(trace)[launch], np.int32(-1)) if len(rows) else launch,
+            "step": step_of(trace, rows).astype(np.int32),
             "bytes": events.column("bytes").at(rows, -1),
         },
         copy=False,

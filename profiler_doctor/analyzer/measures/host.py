@@ -53,17 +53,17 @@ def host_calls(trace: Trace) -> pd.DataFrame:
     work = np.bincount(launches[launches >= 0], minlength=len(events))[rows] if len(events) else rows
     return pd.DataFrame(
         {
-            "row": rows,
+            "row": rows.astype(np.int32),
             "name": names_of(trace, rows),
-            "thread": events.thread[rows].astype(np.int64),
+            "thread": events.thread[rows].astype(np.int32),
             "start_ns": start,
             "end_ns": end,
             "dur_ns": end - start,
             "correlation": events.column("correlation").at(rows, 0),
             "kind": _kinds(trace, rows),
             "op": op_of_call(trace)[rows],
-            "step": step_at(trace, start),
-            "work": work,
+            "step": step_at(trace, start).astype(np.int32),
+            "work": work.astype(np.int32),
         },
         copy=False,
     )
