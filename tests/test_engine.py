@@ -123,6 +123,15 @@ def test_a_threshold_of_the_user_replaces_the_default(trace: Trace) -> None:
     assert seen == [3, 9.0]
 
 
+@pytest.mark.parametrize("word", ["TST001", "TST", "tst001", "all"])
+def test_thresholds_can_be_set_by_code_family_and_name_and_the_closest_counts(word: str) -> None:
+    rule = _rule("TST001", lambda *_: [], thresholds={"ops": Threshold(3, "ops", "a reason")})
+
+    assert Selection(limits={word: {"ops": 9.0, "other": 1.0}}).limits_of(rule) == {"ops": 9.0}
+    both = {"all": {"ops": 1.0}, word: {"ops": 5.0}, "TST001": {"ops": 6.0}}
+    assert Selection(limits=both).limits_of(rule) == {"ops": 6.0}
+
+
 def test_a_finding_without_an_edit_leaves_the_judgement_to_a_trial(trace: Trace) -> None:
     outcome = _outcome(trace, _rule("TST001", lambda *_: [Sighting(message="a layout")]))
 

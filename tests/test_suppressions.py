@@ -14,6 +14,7 @@ from profiler_doctor.analyzer.model import Where
 from profiler_doctor.analyzer.plugins import Found
 from profiler_doctor.analyzer.suppressions import comments_in
 from profiler_doctor.analyzer.trace import Trace
+from tests.observed import observed
 from tests.trace_builder import TraceBuilder
 
 US = 1000
@@ -161,3 +162,15 @@ def test_an_ignored_rule_that_breaks_is_left_out_as_asked(tmp_path: Path) -> Non
     [outcome] = examined(tmp_path, broken, source="", ignore=("TST",)).outcomes
 
     assert (outcome.status, outcome.reason) == ("skipped", "not selected")
+    assert notes(examined(tmp_path, broken, source="", ignore=("TST",))) == {}
+
+
+def test_a_file_beside_the_script_is_found_from_wherever_the_run_was_started(tmp_path: Path) -> None:
+    (tmp_path / "model.py").write_text(dedent(MODEL), encoding="utf-8")
+    trace = TraceBuilder().step(0, 0, 1000 * US).op("big", 10 * US, 400 * US).trace(tmp_path)
+    elsewhere = Selection(folders=(tmp_path / "elsewhere",))
+
+    alone = examine(trace, Found((found_at(5),)), elsewhere)
+    seen = examine(observed(trace, source_folder=str(tmp_path)), Found((found_at(5),)), elsewhere)
+
+    assert [outcome.status for outcome in (*alone.outcomes, *seen.outcomes)] == ["found", "clean"]

@@ -11,7 +11,7 @@ from profiler_doctor.analyzer.kinds import Edit, Has, Rule, Sighting
 from profiler_doctor.analyzer.model import HIDDEN_BELOW_SHARE, Finding, HealthNote, RuleOutcome, Stake
 from profiler_doctor.analyzer.plugins import Broken, Found
 from profiler_doctor.analyzer.replay import stake_of
-from profiler_doctor.analyzer.suppressions import family_of, hiding, names
+from profiler_doctor.analyzer.suppressions import EVERYTHING, family_of, hiding, names
 from profiler_doctor.analyzer.trace import Trace
 
 EVERY_INTERVAL = 200
@@ -26,7 +26,7 @@ class Selection:
     select: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()
     limits: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
-    """Code → threshold name → value, where the user has set one."""
+    """Code, family or name → threshold name → value, where the user has set one."""
     folders: tuple[Path, ...] = ()
     """Where the source files that findings name are looked for, to see the comments in them; (): nowhere."""
 
@@ -40,8 +40,10 @@ class Selection:
 
     def limits_of(self, rule: Rule) -> dict[str, float]:
         """The thresholds in force for one rule."""
-        defaults = {name: threshold.value for name, threshold in rule.thresholds.items()}
-        return defaults | dict(self.limits.get(rule.code, {}))
+        found = {name: threshold.value for name, threshold in rule.thresholds.items()}
+        for word in (EVERYTHING, family_of(rule.code), rule.name, rule.code):  # what is meant more closely comes last
+            found |= {name: value for name, value in self.limits.get(word, {}).items() if name in rule.thresholds}
+        return found
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,6 +63,7 @@ class _Told:
     sightings: tuple[Sighting, ...] = ()
     edits: tuple[Edit, ...] = ()
     hidden: tuple[Hidden, ...] = ()
+    broke: bool = False
 
 
 def examine(trace: Trace, rules: Found[Rule], selection: Selection | None = None) -> Examination:
@@ -69,6 +72,8 @@ def examine(trace: Trace, rules: Found[Rule], selection: Selection | None = None
     A health rule that fires becomes a note, is no outcome, and what it vetoes is skipped with its sentence as reason.
     """
     selection = selection or Selection()
+    if trace.facts is not None and trace.facts.source_folder and selection.folders:
+        selection = replace(selection, folders=(*selection.folders, Path(trace.facts.source_folder)))
     in_order = sorted(rules.items, key=lambda rule: rule.code)
     health = [(rule, _ask(rule, trace, selection, {})) for rule in in_order if rule.health]
     fired = [(rule, told) for rule, told in health if told.sightings]
@@ -99,7 +104,7 @@ def _ask(rule: Rule, trace: Trace, selection: Selection, vetoes: Mapping[str, Ru
     except Exception as error:  # one rule's bug must not cost the user the other rules' answers
         reason = f"{type(error).__name__}: {error}"
         broken = RuleOutcome(code=rule.code, name=rule.name, status="crashed", reason=reason)
-        return _Told(_unselected(rule) if selection.ignores(rule) else broken)
+        return _Told(_unselected(rule) if selection.ignores(rule) else broken, broke=True)
     if selection.ignores(rule):
         hidden = tuple(Hidden(rule, finding, None) for finding in findings if matters(finding))
         return _Told(_unselected(rule), sightings, hidden=hidden)
@@ -136,7 +141,7 @@ def _suppressions(trace: Trace, selection: Selection, known: Sequence[tuple[Rule
     silent = [
         rule.code
         for rule, told in ignored
-        if not told.sightings and not _reason_to_skip(rule, trace.has, selection, {})
+        if not (told.sightings or told.broke or _reason_to_skip(rule, trace.has, selection, {}))
     ]
     yield from unused_words(selection.ignore, [rule for rule, _ in ignored], silent)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from pathlib import Path
 
 from profiler_doctor.analyzer.engine import Selection
@@ -10,6 +10,7 @@ from profiler_doctor.analyzer.errors import UserError
 from profiler_doctor.analyzer.kinds import Rule
 from profiler_doctor.analyzer.plugins import Found, find
 from profiler_doctor.analyzer.settings import settings
+from profiler_doctor.analyzer.suppressions import names
 
 
 class UnknownRule(UserError):
@@ -21,7 +22,7 @@ def every_rule() -> Found[Rule]:
     return find("profiler_doctor.rules", Rule)
 
 
-def selection(rules: Iterable[Rule], select: tuple[str, ...], ignore: tuple[str, ...]) -> Selection:
+def selection(rules: Sequence[Rule], select: tuple[str, ...], ignore: tuple[str, ...]) -> Selection:
     """What to ask: the command line adds to the project's settings. Raises UnknownRule for any other word."""
     project = settings(Path.cwd())
     chosen = Selection(
@@ -34,7 +35,17 @@ def selection(rules: Iterable[Rule], select: tuple[str, ...], ignore: tuple[str,
     for word in (*chosen.select, *chosen.ignore, *chosen.limits):
         if word not in known:
             raise UnknownRule(f"There is no rule, family or name {word!r}. `profiler-doctor rules` lists them.")
+    _check_limits(rules, chosen)
     return chosen
+
+
+def _check_limits(rules: Sequence[Rule], chosen: Selection) -> None:
+    """Raises UnknownRule for a threshold in the settings that no rule of that word has: it would change nothing."""
+    for word, limits in chosen.limits.items():
+        has = {name for rule in rules if names(rule, (word,)) for name in rule.thresholds}
+        for name in limits.keys() - has:
+            known = f"It has {', '.join(sorted(has))}" if has else "It has none"
+            raise UnknownRule(f"tool.profiler-doctor.rules.{word}: there is no threshold {name!r}. {known}.")
 
 
 def _words(given: tuple[str, ...]) -> tuple[str, ...]:
