@@ -32,7 +32,8 @@ SCRIPT = """
             torch.as_tensor(np.ones(3))
             loss = (net(batch) - goal[:, :4]).square().sum()
             total = total + loss
-            loss.backward()
+            with torch.autograd.set_detect_anomaly(True):
+                loss.backward()
             gc.collect(0)
             optimizer.step()
             optimizer.zero_grad()
@@ -99,3 +100,8 @@ def test_numbers_below_the_normal_ones_are_seen_with_what_holds_them(captured: C
 def test_after_the_recording_the_collectors_share_is_summed_up(captured: Captured) -> None:
     assert captured.facts.pause_share is not None
     assert 0 < captured.facts.pause_share < 1
+
+
+def test_a_debugging_mode_is_seen_with_the_line_under_way(captured: Captured) -> None:
+    assert captured.facts.seen_at["autograd anomaly mode"] == ("script.py", 27)
+    assert captured.facts.seen_at["threads"] == ("script.py", 24)

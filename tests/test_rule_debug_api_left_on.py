@@ -46,3 +46,11 @@ def test_they_are_no_matter_without_a_gpu_or_when_off(tmp_path: Path, device: st
     trace = observed(one_step().trace(tmp_path), device=device, environment={"CUDA_LAUNCH_BLOCKING": value})
 
     assert ask(RULE, trace) == []
+
+
+def test_the_line_under_way_when_a_mode_was_first_seen_is_named(tmp_path: Path) -> None:
+    places = {"tracemalloc": ("train.py", 12)}
+
+    [seen] = ask(RULE, observed(one_step().trace(tmp_path), debug_modes=("tracemalloc",), seen_at=places))
+
+    assert (seen.where.file, seen.where.line) == ("train.py", 12)

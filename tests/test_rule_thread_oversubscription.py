@@ -49,3 +49,11 @@ def test_unknown_cpus_are_no_accusation(tmp_path: Path) -> None:
 
 def test_where_a_gpu_does_the_work_it_is_another_matter(tmp_path: Path) -> None:
     assert ask(RULE, observed(two_steps().trace(tmp_path), threads=8, cpus=2, device="cuda")) == []
+
+
+def test_the_line_under_way_with_most_threads_is_named(tmp_path: Path) -> None:
+    places = {"threads": ("train.py", 12)}
+
+    [seen] = ask(RULE, observed(two_steps().trace(tmp_path), threads=16, cpus=2, seen_at=places))
+
+    assert (seen.where.file, seen.where.line) == ("train.py", 12)

@@ -229,6 +229,9 @@ class Facts:
     copy_bytes_per_s: float | None = None
     """Measured bandwidth of a large tensor copy (bytes read and written), for floors of memory-bound work."""
     cut: tuple[str, ...] = ()
+    seen_at: Mapping[str, tuple[str, int]] = field(default_factory=dict)
+    """Each of `debug_modes`, and "threads" for the largest number → the script's own line that was under way when it
+    was first seen in force."""
     arrays: tuple[ArraysFacts, ...] = ()
     loaders: tuple[LoaderFacts, ...] = ()
     optimizers: tuple[OptimizerFacts, ...] = ()

@@ -27,6 +27,7 @@ from collections.abc import Iterable, Mapping
 from profiler_doctor.analyzer.facts import Facts
 from profiler_doctor.analyzer.kinds import Has, Limits, Rule, Sighting
 from profiler_doctor.analyzer.measures.share import judged_steps
+from profiler_doctor.analyzer.model import Where
 from profiler_doctor.analyzer.trace import Trace
 
 OF_A_GPU = (
@@ -46,7 +47,13 @@ def find(trace: Trace, _: Limits) -> Iterable[Sighting]:
         return
     steps = judged_steps(trace)
     for mode in facts.debug_modes:
-        yield Sighting(message=f"Left on during the steps: {mode}.", evidence={"mode": mode}, intervals_ns=steps)
+        file, line = facts.seen_at.get(mode, (None, None))
+        yield Sighting(
+            message=f"Left on during the steps: {mode}.",
+            where=Where(file=file or None, line=line or None),
+            evidence={"mode": mode},
+            intervals_ns=steps,
+        )
     for name, value in _blocking(facts).items():
         evidence = {"variable": name, "value": value}
         yield Sighting(message=f"{name}={value} was set for this run.", evidence=evidence, intervals_ns=steps)

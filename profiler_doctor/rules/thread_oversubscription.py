@@ -26,6 +26,7 @@ from collections.abc import Iterable, Mapping
 
 from profiler_doctor.analyzer.kinds import Has, Limits, Rule, Sighting, Threshold
 from profiler_doctor.analyzer.measures.share import judged_steps
+from profiler_doctor.analyzer.model import Where
 from profiler_doctor.analyzer.trace import Trace
 
 SETTINGS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS")
@@ -37,8 +38,10 @@ def find(trace: Trace, limits: Limits) -> Iterable[Sighting]:
     if facts is None or facts.device != "cpu" or facts.cpus < 1 or facts.threads <= limits["per_cpu"] * facts.cpus:
         return
     blamed = _set_by(facts.environment, facts.threads)
+    file, line = facts.seen_at.get("threads", (None, None))
     yield Sighting(
         message=f"{facts.threads} threads compute each op, but this process may use {_cpus(facts.cpus)}; {blamed}.",
+        where=Where(file=file or None, line=line or None),
         evidence={"threads": facts.threads, "cpus": facts.cpus, "environment": _settings(facts.environment)},
         intervals_ns=judged_steps(trace),
     )

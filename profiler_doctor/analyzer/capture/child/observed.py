@@ -15,6 +15,7 @@ from profiler_doctor.analyzer.capture.child.alive import Alive
 from profiler_doctor.analyzer.capture.child.arrays import Arrays
 from profiler_doctor.analyzer.capture.child.loaders import Loaders
 from profiler_doctor.analyzer.capture.child.optimizers import Optimizers
+from profiler_doctor.analyzer.capture.child.own_code import Place, own_place
 from profiler_doctor.analyzer.capture.child.pauses import Pauses
 from profiler_doctor.analyzer.capture.child.ranges import mirror
 from profiler_doctor.analyzer.capture.child.replacing import Undo, replaced
@@ -63,6 +64,7 @@ class Observed:
         self.torch_profiles: Callable[[], bool] = lambda: False
         self._environment = {name: os.environ[name] for name in sorted(os.environ) if name.startswith(TELLING)}
         """Taken now: torch itself sets some of them later on."""
+        self._seen_at: dict[str, Place] = {}
         self._arrays, self.pauses, self.alive = Arrays(torch), Pauses(), Alive(torch)
         self._loaders, self._optimizers = Loaders(torch), Optimizers()
 
@@ -96,9 +98,14 @@ class Observed:
 
     def look(self) -> None:
         """See what is in force at this moment of a step. A torch profiler with stacks sets a Python profiler too."""
-        self.threads = max(self.threads, self._torch.get_num_threads())
+        threads = self._torch.get_num_threads()
+        if threads > self.threads:
+            self.threads = threads
+            self._seen_at["threads"] = own_place(sys._getframe(1))
         for mode in self._modes():
-            self.debug_modes[mode] = None
+            if mode not in self.debug_modes:
+                self.debug_modes[mode] = None
+                self._seen_at[mode] = own_place(sys._getframe(1))
 
     def facts(self) -> Facts:
         """What is known so far, without the step's times."""
@@ -112,6 +119,7 @@ class Observed:
             debug_modes=tuple(self.debug_modes),
             environment=self._environment,
             torch=str(self._torch.__version__),
+            seen_at=dict(self._seen_at),
             arrays=self._arrays.facts(),
             loaders=self._loaders.facts(),
             optimizers=self._optimizers.facts(),
