@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from profiler_doctor.analyzer.kinds import ENGINE, Fix, Machine, Root, Rule, Unsuitable
+from profiler_doctor.analyzer.kinds import COMPILER_RANK, ENGINE, Fix, Machine, Root, Rule, Unsuitable
 from profiler_doctor.analyzer.plugins import find
 from profiler_doctor.fixes import _onnx, _tensorrt
 
@@ -103,7 +103,13 @@ def test_importing_the_fixes_imports_the_standard_library_alone() -> None:
                 assert first in sys.stdlib_module_names or first == "profiler_doctor", (path.name, name)
 
 
-@every_fix
+@pytest.mark.parametrize(
+    "fix",
+    [
+        pytest.param(fix, id=fix.name, marks=[pytest.mark.slow] if fix.rank >= COMPILER_RANK else [])
+        for fix in FIXES.items
+    ],
+)
 def test_it_undoes_itself_exactly(fix: Fix, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     torch = pytest.importorskip("torch")
     machine = next((machine for machine in MACHINES if fix.applies(machine) is None and machine.device == "cpu"), None)
