@@ -62,7 +62,7 @@ def _named(kwargs: Any) -> Mapping[str, Any]:
 FIX = Fix(
     name="channels-last",
     doc=__doc__,
-    cures=("LAY001", "LAY002", "LAY004"),
+    cures=("LAY001", "LAY002", "LAY003", "LAY004"),
     snippet="""\
 model = model.to(memory_format=torch.channels_last)
 images = images.to(memory_format=torch.channels_last)

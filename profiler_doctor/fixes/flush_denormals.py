@@ -38,7 +38,7 @@ def _set_up(_machine: Machine) -> Iterator[None]:
 FIX = Fix(
     name="flush-denormals",
     doc=__doc__,
-    cures=(),
+    cures=("PRC007",),
     snippet="torch.set_flush_denormal(True)\n",
     changes_numbers="numbers below 1.2e-38 become zero",
     rank=0,

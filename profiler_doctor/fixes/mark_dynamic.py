@@ -44,7 +44,7 @@ def _treat(root: Root) -> Iterator[Callable[..., Any]]:
 FIX = Fix(
     name="mark-dynamic",
     doc=__doc__,
-    cures=(),
+    cures=("COM002",),
     snippet="""\
 torch._dynamo.mark_dynamic(inputs, 0)
 model = torch.compile(model)
