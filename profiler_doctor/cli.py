@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from profiler_doctor import __version__
 from profiler_doctor.commands import commands
 
 if TYPE_CHECKING:
@@ -41,7 +40,9 @@ FailOn = Annotated[
 
 def _version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"profiler-doctor {__version__}")
+        from profiler_doctor.verbs.versions import versions
+
+        typer.echo(versions())
         raise typer.Exit
 
 

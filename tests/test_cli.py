@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import platform
 import subprocess
 import sys
 from pathlib import Path
 
+import numpy
 import pytest
+
+import profiler_doctor
 
 HEAVY = ("numpy", "pandas", "scipy", "plotly", "jinja2", "msgspec", "psutil", "torch")
 
@@ -102,3 +106,15 @@ def test_rules_and_explain_print_the_docs() -> None:
     assert "LCH001" in {rule["code"] for rule in listed}
     assert "host-bound-launch" in told
     assert "Thresholds" in told
+
+
+def test_the_version_names_what_changes_a_measurement() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "profiler_doctor", "--version"], capture_output=True, text=True, check=True
+    )
+
+    ours, others = done.stdout.splitlines()
+    assert ours == f"profiler-doctor {profiler_doctor.__version__}"
+    assert f"Python {platform.python_version()}, torch " in others
+    assert f"numpy {numpy.__version__}" in others
+    assert "accelerators" in others
