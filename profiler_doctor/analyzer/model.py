@@ -32,6 +32,10 @@ class Where:
     line: int | None = None
     module: str | None = None
     op: str | None = None
+    excerpt: tuple[str, ...] = ()
+    """The lines around `line` as they stood when the document was made; only for programs that we ran ourselves."""
+    excerpt_from: int | None = None
+    """The number of the excerpt's first line."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -144,6 +148,8 @@ class Totals:
     idle_by_cause: Mapping[str, int] = field(default_factory=dict)
     step_by_part: Mapping[str, int] = field(default_factory=dict)
     """Where the median recorded step goes, exclusive and complete: part → ns. Profiled time: read it as shares."""
+    timed_step_ns: tuple[int, ...] = ()
+    """Wall time of single un-profiled, warm steps in their order; of many, as many as 400 spread evenly over them."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -178,6 +184,55 @@ class ModuleRow:
 
 
 @dataclass(frozen=True, kw_only=True)
+class SyncRow:
+    """Blocking calls of one name under one op."""
+
+    name: str
+    op: str
+    """The innermost op that was open; "" for none."""
+    count: int
+    time_ns: int
+    longest_ns: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class MemoryRow:
+    """What one device's allocator gave out while it was recorded."""
+
+    device: str
+    allocations: int
+    allocated_bytes: int
+    """Sum of the allocations."""
+    peak_bytes: int
+    """Most given out at once."""
+    peak_op: str
+    """The op that reached it; "" unknown."""
+    reserved_bytes: int | None = None
+    """Most that it held from the driver."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RooflineRow:
+    """One op on one device in one element type: what it computed and moved, and what the device could do at most."""
+
+    op: str
+    kind: str
+    type: str
+    device: int
+    """-1: the CPU."""
+    calls: int
+    time_ns: int
+    flops: int
+    bytes: int
+    bound: str = ""
+    """`compute` or `memory`; "" where the device's peaks are not known, then the rest is None too."""
+    roof_ns: int | None = None
+    """The time that the device needs at least."""
+    peak_flops_per_s: float | None = None
+    peak_bytes_per_s: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
 class Tables:
     """The top rows of the tables; `profiler-doctor table` prints all."""
 
@@ -185,6 +240,11 @@ class Tables:
     ops: tuple[OpRow, ...] = ()
     modules: tuple[ModuleRow, ...] = ()
     """Only where the recording has Python stacks."""
+    syncs: tuple[SyncRow, ...] = ()
+    memory: tuple[MemoryRow, ...] = ()
+    """Only where the recording has the allocators' events."""
+    roofline: tuple[RooflineRow, ...] = ()
+    """Only where the recording has shapes."""
     in_all: Mapping[str, int] = field(default_factory=dict)
     """Table → how many rows it has in all, the ones left out here too."""
 

@@ -149,6 +149,12 @@ def _least(table: pd.DataFrame, peaks: dict[int, Peak | None]) -> tuple[pd.Serie
     return table["flops"] * 1e9 / flops, table["bytes"] * 1e9 / speed
 
 
+def peaks_of(trace: Trace, device: int, kind: str, type_: str) -> tuple[float | None, float | None]:
+    """What the device computes of this kind of op in this type, and moves, per second at most; None unknown."""
+    peak = _peak(trace, device)
+    return _rate(peak, kind, type_), peak.bytes_per_s if peak else None
+
+
 def _rate(peak: Peak | None, kind: str, name: str) -> float | None:
     """Operations per second; element-wise work on halves is done in fp32."""
     if peak is None:

@@ -16,6 +16,7 @@ from profiler_doctor.analyzer.measures.kernels import kernel_table
 from profiler_doctor.analyzer.measures.module_table import module_table
 from profiler_doctor.analyzer.measures.optable import op_table
 from profiler_doctor.analyzer.measures.parts import step_by_part
+from profiler_doctor.analyzer.measures.short_tables import memory_rows, roofline_rows, sync_rows
 from profiler_doctor.analyzer.measures.steps import steps
 from profiler_doctor.analyzer.measures.syncs import syncs
 from profiler_doctor.analyzer.model import (
@@ -59,10 +60,14 @@ def totals(trace: Trace) -> Totals:
 
 
 def tables(trace: Trace, top: int) -> Tables:
-    """The first `top` rows of the tables of kernels and ops, and the `top` modules that take longest."""
+    """The first `top` rows of the tables of kernels and ops, and the `top` that count most of the others."""
     kernels, ops = kernel_table(trace), op_table(trace)
     modules = module_table(trace).sort_values(["gpu_ns", "time_ns"], ascending=False, kind="stable")
     modules = modules[["module", "ops", "time_ns", "gpu_ns"]]
+    waits, all_waits = sync_rows(trace, top)
+    devices, all_devices = memory_rows(trace, top)
+    roofs, all_roofs = roofline_rows(trace, top)
+    in_all = {"kernels": len(kernels), "ops": len(ops), "modules": len(modules)}
     return Tables(
         kernels=tuple(
             KernelRow(name=name, count=count, time_ns=time) for name, count, time in _values(kernels.head(top), 3)
@@ -75,7 +80,10 @@ def tables(trace: Trace, top: int) -> Tables:
             ModuleRow(name=name, ops=ops, time_ns=time, gpu_ns=gpu)
             for name, ops, time, gpu in _values(modules.head(top), 4)
         ),
-        in_all={"kernels": len(kernels), "ops": len(ops), "modules": len(modules)},
+        syncs=waits,
+        memory=devices,
+        roofline=roofs,
+        in_all={**in_all, "syncs": all_waits, "memory": all_devices, "roofline": all_roofs},
     )
 
 
