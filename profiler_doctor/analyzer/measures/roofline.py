@@ -34,7 +34,8 @@ def op_costs(trace: Trace) -> pd.DataFrame:
     (a multiplication and an addition are two), bytes (operands and result, each moved once).
     """
     rows = trace.rows("cpu_op")
-    known = np.full(len(trace.events), -1)
+    rows = rows[trace.events.text(ARGUMENTS[0]).at(rows, -1) >= 0]
+    known = np.full(len(trace.events), -1, np.int32)
     costs: list[Cost] = []
     for combination in combinations(trace, rows):
         found = cost(trace.events.name_of(int(combination[0])), operands(trace, int(combination[0])))
@@ -105,11 +106,12 @@ def _mask(trace: Trace, rows: Ints) -> Bools:
 
 def combinations(trace: Trace, rows: Ints) -> list[Ints]:
     """The rows that share a name and everything that they were called with, one array per combination."""
-    codes = [trace.events.text(argument).at(rows, -1) for argument in ARGUMENTS]
-    codes.append(trace.events.name[rows].astype(np.int64))
-    _, same = np.unique(np.stack(codes), axis=1, return_inverse=True)
-    order = np.argsort(same.reshape(-1), kind="stable")
-    ends = np.flatnonzero(np.diff(same.reshape(-1)[order])) + 1
+    same = trace.events.name[rows].astype(np.int64)
+    for argument in ARGUMENTS:
+        codes = trace.events.text(argument).at(rows, -1) + 1
+        same = pd.factorize(same * (codes.max(initial=0) + 1) + codes)[0].astype(np.int64)
+    order = np.argsort(same, kind="stable")
+    ends = np.flatnonzero(np.diff(same[order])) + 1
     return [rows[part] for part in np.split(order, ends) if len(part)]
 
 
