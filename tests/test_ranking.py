@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from profiler_doctor.analyzer.kinds import Machine
 from profiler_doctor.analyzer.model import Diagnosis, Finding, RuleOutcome, Stake, Trial
+from profiler_doctor.fixes import torchscript_script
 from profiler_doctor.reports.ranking import open_cards, ranked
 from tests import documents
 
@@ -64,6 +66,18 @@ def test_places_too_small_to_matter_are_not_listed() -> None:
 
     assert card.finding.message == "0.2"
     assert [place.message for place in card.places] == ["0.03"]
+
+
+def test_a_program_that_trains_is_offered_no_snippet_for_inference() -> None:
+    trains = Machine(device="cpu", torch="2.13", cpu_flags=frozenset(), cpus=2, threads=2, has_root=True, training=True)
+    trials = (
+        Trial(fix="x", verdict="not_tried", reason=torchscript_script.FIX.applies(trains) or "", snippet="frozen"),
+        Trial(fix="y", verdict="not_tried", reason="--no-verify asked for a diagnosis only", snippet="compiled"),
+    )
+
+    (card,) = ranked(document(found("A", 0.2, "x", "y"), trials=trials))
+
+    assert [trial.snippet for trial in card.snippets] == ["compiled"]
 
 
 def test_a_turned_down_cure_offers_no_snippet() -> None:

@@ -7,6 +7,9 @@ from dataclasses import dataclass, replace
 
 from profiler_doctor.analyzer.model import HIDDEN_BELOW_SHARE, Diagnosis, Finding, RuleOutcome, Trial
 
+FOR_INFERENCE_ONLY = "the script trains"
+"""How fixes begin their reason not to be tried on a program that trains: their snippets would end its training."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Card:
@@ -35,7 +38,7 @@ class Card:
         """Trials whose cure is worth pasting: the verified ones, else those that could not be tried."""
         by_verdict = {verdict: self.trials_that(verdict) for verdict in ("verified", "not_tried")}
         usable = by_verdict["verified"] or by_verdict["not_tried"]
-        return tuple(trial for trial in usable if trial.snippet)
+        return tuple(trial for trial in usable if trial.snippet and not trial.reason.startswith(FOR_INFERENCE_ONLY))
 
     @property
     def untried(self) -> tuple[tuple[str, str], ...]:

@@ -10,18 +10,22 @@ from pathlib import Path
 from profiler_doctor.analyzer.diagnosis import TOP_ROWS, Subject, diagnosis
 from profiler_doctor.analyzer.engine import Selection, examine
 from profiler_doctor.analyzer.errors import ExitCode
-from profiler_doctor.analyzer.kinds import Fix, Report, Rule
+from profiler_doctor.analyzer.kinds import Fix, Machine, Report, Rule
+from profiler_doctor.analyzer.measures.share import trains
 from profiler_doctor.analyzer.model import Diagnosis
 from profiler_doctor.analyzer.plugins import Found, find
 from profiler_doctor.analyzer.prescribe import prescribe, to_try
 from profiler_doctor.analyzer.sources import Job, traces
 from profiler_doctor.analyzer.trace import Trace
 from profiler_doctor.analyzer.trial_verdict import Cure, unmade
+from profiler_doctor.reports.ranking import FOR_INFERENCE_ONLY
 from profiler_doctor.reports.writing import write_all
 from profiler_doctor.verbs.choice import every_rule, selection
 from profiler_doctor.verbs.output import Output, log_for_tensorboard, show, show_ranks, with_exit_code
 
 NOT_HERE = "the program is not here, only its trace; `profiler-doctor run` tries it"
+TRAINING = Machine(device="cuda", torch=None, cpu_flags=frozenset(), cpus=1, threads=None, has_root=True, training=True)
+"""A machine that is asked about training alone."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,7 +61,7 @@ def analyze(options: AnalyzeOptions) -> ExitCode:
 def _examined(trace: Trace, job: Job, rules: Found[Rule], asked: tuple[Selection, int]) -> Diagnosis:
     fixes = find("profiler_doctor.fixes", Fix).items
     examination = prescribe(examine(trace, rules, asked[0]), fixes)
-    untried = tuple(unmade(Cure((fix,)), "not_tried", NOT_HERE) for fix in to_try(examination, fixes))
+    untried = tuple(unmade(Cure((fix,)), "not_tried", _why_not(fix, trace)) for fix in to_try(examination, fixes))
     subject = Subject(
         name=Path(trace.source).name,
         command=("profiler-doctor", *sys.argv[1:]),
@@ -66,6 +70,12 @@ def _examined(trace: Trace, job: Job, rules: Found[Rule], asked: tuple[Selection
         top=max(asked[1], TOP_ROWS),
     )
     return diagnosis(subject, trace, examination, untried)
+
+
+def _why_not(fix: Fix, trace: Trace) -> str:
+    """Nobody knows the machine that the program would run on; that it trains is seen, and rules some fixes out."""
+    reason = fix.applies(TRAINING) if trains(trace) else None
+    return reason if reason is not None and reason.startswith(FOR_INFERENCE_ONLY) else NOT_HERE
 
 
 def _write(job: Job, documents: Sequence[Diagnosis], options: AnalyzeOptions) -> None:
