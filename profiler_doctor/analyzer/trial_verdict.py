@@ -199,7 +199,7 @@ def _beyond(noise: float, evidence: Evidence, deciding: Change) -> tuple[TrialVe
 
 def _noisy(noise: float | None, decision: TrialVerdict) -> tuple[str, ...]:
     if noise is None:
-        unknown = "What doing nothing shows on this machine was not measured: no time was left for it."
+        unknown = "How large a gain shows here where nothing is changed was not measured: no time was left for it."
         return (unknown,) if decision == "verified" else ()
     if noise < NOISY:
         return ()

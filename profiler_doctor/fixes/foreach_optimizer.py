@@ -20,7 +20,7 @@ FIX = Fix(
     name="foreach-optimizer",
     doc=__doc__,
     cures=("OPT001",),
-    snippet="optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, foreach=True)\n",
+    snippet="# whichever optimizer it is\noptimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, foreach=True)\n",
     changes_numbers="",
     rank=1,
     applies=trains,

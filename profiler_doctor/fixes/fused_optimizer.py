@@ -20,7 +20,7 @@ FIX = Fix(
     name="fused-optimizer",
     doc=__doc__,
     cures=("OPT001", "OPT002"),
-    snippet="optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, fused=True)\n",
+    snippet="# whichever optimizer it is\noptimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, fused=True)\n",
     changes_numbers="by rounding (7e-7 of a weight in float32)",
     rank=1,
     applies=trains,

@@ -222,7 +222,7 @@ def _doubts(diagnosis: Diagnosis) -> Iterator[RenderableType]:
         yield _indented(_line((f"{rule.label} broke: ", "bold red"), (f"{rule.text}. This is a bug of ours.", "")))
     if skipped:
         rules = sum(fact.label.count(",") + 1 for fact in skipped)
-        reasons = "; ".join(wording.shortened(fact.text, 90) for fact in skipped[:4])
+        reasons = "; ".join(fact.text for fact in skipped[:4])
         yield _indented(
             Text(f"{wording.plural(rules, 'rule')} could not be asked: {reasons}{'; …' if len(skipped) > 4 else '.'}")
         )

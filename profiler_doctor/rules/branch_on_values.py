@@ -46,8 +46,9 @@ def find(trace: Trace, _: Limits) -> Iterable[Sighting]:
         by_line.setdefault((place.file, place.line), []).append(row)
     for (file, line), own in by_line.items():
         at = f"at {file}:{line}" if file else "in its forward call"
+        often = "once" if len(own) == 1 else f"{len(own)} times"
         yield Sighting(
-            message=f"The model branches on the values of a tensor {at} ({len(own)} times in the recorded steps): a "
+            message=f"The model branches on the values of a tensor {at} ({often} in the recorded steps): a "
             "traced or exported copy has one way baked in. Compare outputs on other inputs too.",
             where=where_of(trace, own[0]),
             evidence={"events": len(own)},

@@ -98,7 +98,8 @@ def step_time(trace: Trace) -> StepTime:
     if not len(warm):
         return StepTime()
     left_out = ", the first left out" if len(warm) < len(recorded) else ""
-    return _quartiles(warm, f"{len(warm)} recorded steps (profiled time{left_out})")
+    recorded_steps = "1 recorded step" if len(warm) == 1 else f"{len(warm)} recorded steps"
+    return _quartiles(warm, f"{recorded_steps} (profiled time{left_out})")
 
 
 def _quartiles(times: Ints, basis: str) -> StepTime:
