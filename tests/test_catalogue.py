@@ -62,7 +62,7 @@ def test_a_fix_is_told_with_what_it_changes_and_its_snippet() -> None:
     )  # fmt: skip
     text = fix_entry(fix)
 
-    assert "# cure\n\nCure it.\n\n**What it does.** it cures.\n" in text
+    assert "# cure\n\nCure it.\n\n**What it does:** it cures.\n" in text
     assert "- Changes numbers: by rounding.\n" in text
     assert "- Compiles" in text
     assert text.endswith("```python\nx = 1\n```\n")

@@ -30,7 +30,7 @@ def rule_entry(rule: Rule, fixes: Sequence[Fix], level: int = 1) -> str:
 def fix_entry(fix: Fix, level: int = 1) -> str:
     """Everything that is known of a fix; `level` is the depth of its heading."""
     title, _, rest = fix.doc.strip().partition("\n")
-    said = SAID.sub(lambda match: f"**{match['title']}.** ", _plain(rest.strip()))
+    said = SAID.sub(lambda match: f"**{match['title']}:** ", _plain(rest.strip()))
     facts = [
         f"- Cures: {', '.join(fix.cures) or 'nothing by itself'}.",
         f"- Changes numbers: {fix.changes_numbers or 'not at all'}.",
