@@ -72,6 +72,23 @@ def test_what_happens_in_one_step_alone_is_another_programs(tmp_path: Path) -> N
     assert ask(RULE, steps_of_4_ms([10_000, 10_000, 3_000_000, 10_000, 10_000]).trace(tmp_path)) == []
 
 
+def test_a_program_that_takes_the_cpu_away_at_one_place_counts_for_what_every_step_loses(tmp_path: Path) -> None:
+    """After the first step, which is not judged: 1.5 and 1 ms, 0.31 ms, and nothing; that is 0.31 ms at most."""
+    assert ask(RULE, steps_of_4_ms([10_000, 1_500_000, 1_000_000, 310_000, 10_000]).trace(tmp_path)) == []
+
+
+@pytest.mark.parametrize("builtin", [False, True])
+def test_what_our_own_capture_does_is_none_of_the_programs(tmp_path: Path, builtin: bool) -> None:
+    ours = steps_of_4_ms([1_000_000] * 3)
+    for start in range(0, 3 * STEP, STEP):
+        ours.frame("/home/user/train.py(7): step", start, STEP)
+        ours.frame("/anywhere/profiler_doctor/analyzer/capture/child/session.py(81): say", start + 500_000, 1_000_000)
+        if builtin:
+            ours.frame("<built-in function write>", start + 510_000, 980_000)
+
+    assert ask(RULE, ours.trace(tmp_path)) == []
+
+
 @pytest.mark.parametrize(("gap_ns", "found"), [(390_000, False), (410_000, True)])
 def test_it_speaks_from_a_tenth_of_the_step_on(tmp_path: Path, gap_ns: int, found: bool) -> None:
     assert bool(ask(RULE, steps_of_4_ms([gap_ns] * 4).trace(tmp_path))) is found

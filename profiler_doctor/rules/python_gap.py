@@ -32,7 +32,7 @@ import pandas as pd
 from profiler_doctor.analyzer.kinds import Edit, Has, Limits, Rule, Sighting, Threshold
 from profiler_doctor.analyzer.measures.frames import place_in_source
 from profiler_doctor.analyzer.measures.intervals import Intervals, covered_ns, union
-from profiler_doctor.analyzer.measures.python_gaps import frame_in, python_gaps
+from profiler_doctor.analyzer.measures.python_gaps import Open, frame_in, python_gaps
 from profiler_doctor.analyzer.measures.steps import steps
 from profiler_doctor.analyzer.measures.window import linked_idle, linked_time, linked_work, used_steps, window
 from profiler_doctor.analyzer.model import Where
@@ -50,17 +50,20 @@ def find(trace: Trace, limits: Limits) -> Iterable[Sighting]:
         return
     for place, lost_ns in lost.head(SHOWN).items():
         mine = gaps[gaps["place"] == place]
-        if lost_ns >= limits["each"] * whole_ns:
-            yield _sighting(trace, mine, lost_ns / whole_ns, unit)
+        longest = mine.iloc[int(mine["dur_ns"].to_numpy().argmax())]
+        around = int(longest["before"]), int(longest["after"])
+        there = frame_in(trace, *around) or Open("", "", ours=False)
+        if lost_ns >= limits["each"] * whole_ns and not there.ours:
+            yield _sighting(trace, mine, (lost_ns / whole_ns, unit), around, there)
 
 
-def _sighting(trace: Trace, gaps: pd.DataFrame, part: float, unit: str) -> Sighting:
-    longest = gaps.iloc[int(gaps["dur_ns"].to_numpy().argmax())]
-    before, after = int(longest["before"]), int(longest["after"])
-    own, innermost = frame_in(trace, before, after) or ("", "")
+def _sighting(
+    trace: Trace, gaps: pd.DataFrame, share: tuple[float, str], around: tuple[int, int], there: Open
+) -> Sighting:
+    (part, unit), (own, innermost) = share, (there.own, there.innermost)
     source = place_in_source(own)
     where_file, line = source or (None, None)
-    names = [trace.events.name_of(row) if row >= 0 else "the step's edge" for row in (before, after)]
+    names = [trace.events.name_of(row) if row >= 0 else "the step's edge" for row in around]
     doing = f", in {innermost or own}" if innermost or own else ""
     return Sighting(
         message=f"{part:.0%} of the {unit} is spent in Python between {names[0]} and {names[1]}{doing}.",
@@ -85,8 +88,22 @@ def _recurring(trace: Trace, limits: Limits) -> pd.DataFrame:
     gaps = gaps.assign(first=names[0], last=names[1], lost_ns=_lost(trace, gaps))
     gaps["place"] = gaps.groupby(["first", "last", "turn"] if len(steps(trace)) else ["first", "last"]).ngroup()
     by_place = gaps.groupby("place")["lost_ns"]
-    gaps["lost_ns"] = np.minimum(gaps["lost_ns"], by_place.transform("median"))
-    return gaps[by_place.transform("size") >= max(limits["again"] * len(used_steps(trace)), 2)]
+    kept = by_place.transform("size") >= max(limits["again"] * len(used_steps(trace)), 2)
+    usual = gaps["place"].map({place: _usual_ns(trace, lost, limits) for place, lost in by_place})
+    gaps["lost_ns"] = np.minimum(gaps["lost_ns"], usual.astype(np.int64))
+    return gaps[kept]
+
+
+def _usual_ns(trace: Trace, lost_ns: pd.Series[int], limits: Limits) -> float:
+    """What a place takes at least in `again` of the steps, so that a program that takes the CPU away counts for none.
+
+    Without steps the median: a step may come there more than once.
+    """
+    marks = len(used_steps(trace))
+    if not marks or len(lost_ns) > marks:
+        return float(lost_ns.median())
+    in_every_step = np.sort(np.pad(lost_ns.to_numpy(), (marks - len(lost_ns), 0)))
+    return float(in_every_step[round((1 - limits["again"]) * marks)])
 
 
 def _lost(trace: Trace, gaps: pd.DataFrame) -> pd.Series[int]:

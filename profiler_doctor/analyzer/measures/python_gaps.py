@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import pandas as pd
 
-from profiler_doctor.analyzer.measures.frames import frames, own_frames
+from profiler_doctor.analyzer.measures.frames import OURS, frames, own_frames, place_in_source
 from profiler_doctor.analyzer.measures.idle import LOADER
 from profiler_doctor.analyzer.measures.intervals import Intervals, union, without
 from profiler_doctor.analyzer.measures.ops import ops
 from profiler_doctor.analyzer.measures.twins import twins
 from profiler_doctor.analyzer.measures.window import used_steps, window
-from profiler_doctor.analyzer.trace import HOST_CALLS, Ints, Trace, measure
+from profiler_doctor.analyzer.trace import HOST_CALLS, Bools, Ints, Trace, measure
 
 LEAST_NS = 300_000
 """Shorter ones are what lies between any two ops, a call of a function or a few."""
@@ -44,8 +46,20 @@ def python_gaps(trace: Trace) -> pd.DataFrame:
     return _table(np.stack((free.starts[long], free.ends[long]), axis=1), step, trace, span.thread)
 
 
-def frame_in(trace: Trace, before: int, after: int) -> tuple[str, str] | None:
-    """The innermost frame of the user's own code, and the innermost of all, open for most of the time between two ops.
+@dataclass(frozen=True)
+class Open:
+    """Frames open for most of a gap: `own` the innermost of the user's own code, `innermost` of all; "" none.
+
+    `ours`: it is our capture that runs there, or a built-in function that it called.
+    """
+
+    own: str
+    innermost: str
+    ours: bool
+
+
+def frame_in(trace: Trace, before: int, after: int) -> Open | None:
+    """The frames that are open between two ops; None where that is not known.
 
     From the trace's own stacks, or from those of the second recording, where both ops have a counterpart in one step.
     """
@@ -62,7 +76,13 @@ def frame_in(trace: Trace, before: int, after: int) -> tuple[str, str] | None:
     times = np.linspace(start, end, LOOKS + 2)[1:-1].astype(np.int64)
     places = table.around(np.full(LOOKS, thread), times)
     own = table.nearest(places, own_frames(recorded))
-    return _most(recorded, table.rows, own), _most(recorded, table.rows, places)
+    files = table.nearest(places, _with_a_file(recorded))
+    ours = OURS.search(_most(recorded, table.rows, files)) is not None
+    return Open(_most(recorded, table.rows, own), _most(recorded, table.rows, places), ours)
+
+
+def _with_a_file(trace: Trace) -> Bools:
+    return trace.events.matching_names(place_in_source)[trace.events.name[frames(trace).rows]]
 
 
 def _gap_at(trace: Trace, before: int, after: int) -> tuple[int, int, int] | None:
