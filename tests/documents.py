@@ -14,12 +14,16 @@ from profiler_doctor.analyzer.model import (
     HealthNote,
     KernelRow,
     Lane,
+    MemoryRow,
+    ModuleRow,
     OpRow,
+    RooflineRow,
     RuleOutcome,
     Stake,
     Step,
     StepSpread,
     StepTime,
+    SyncRow,
     SyncTotals,
     Tables,
     Timeline,
@@ -68,7 +72,32 @@ def resnet() -> Diagnosis:
                 OpRow(name="aten::mkldnn_convolution", count=53, time_ns=151 * MS, self_ns=150 * MS),
                 OpRow(name="aten::native_batch_norm", count=53, time_ns=31 * MS, self_ns=30 * MS),
                 OpRow(name="aten::clamp_min_", count=49, time_ns=12 * MS, self_ns=12 * MS),
-            )
+            ),
+            modules=(
+                ModuleRow(name="ResNet_0", ops=3, time_ns=200 * MS),
+                ModuleRow(name="ResNet_0/Sequential_0", ops=40, time_ns=60 * MS),
+            ),
+            memory=(
+                MemoryRow(
+                    device="cpu",
+                    allocations=160,
+                    allocated_bytes=900_000_000,
+                    peak_bytes=410_000_000,
+                    peak_op="aten::add",
+                ),
+            ),
+            roofline=(
+                RooflineRow(
+                    op="aten::conv2d",
+                    kind="convolution",
+                    type="float",
+                    device=-1,
+                    calls=53,
+                    time_ns=150 * MS,
+                    flops=8_000_000_000,
+                    bytes=500_000_000,
+                ),
+            ),
         ),
         outcomes=_resnet_outcomes(),
         joint_stake=Stake(ns_per_step=8 * MS, share=0.04, basis="edits of 1 finding replayed"),
@@ -111,6 +140,7 @@ def _resnet_totals() -> Totals:
         events=12_345,
         steps=tuple(Step(name=f"ProfilerStep#{n}", start_ns=n * 310 * MS, dur_ns=(300 + n) * MS) for n in range(1, 6)),
         step_ns=StepTime(median=212 * MS, low=208 * MS, high=219 * MS, basis="40 steps timed without the profiler"),
+        timed_step_ns=(212 * MS, 208 * MS, 219 * MS, 211 * MS, 300 * MS),
         step_by_part={
             "convolution": 150 * MS,
             "normalization": 30 * MS,
@@ -133,7 +163,12 @@ def _resnet_outcomes() -> tuple[RuleOutcome, ...]:
     graph = Finding(
         message="53 ops of the step keep a graph for a backward pass that never comes.",
         stake=Stake(ns_per_step=8 * MS, share=0.04, basis="host dispatch time of graph bookkeeping"),
-        where=Where(file="samples/resnet50.py", line=77),
+        where=Where(
+            file="samples/resnet50.py",
+            line=77,
+            excerpt=("def predict(images):", "    model.eval()", "\treturn model(images)", ""),
+            excerpt_from=75,
+        ),
         evidence={"ops_with_graph": 53},
         cures=("inference-mode",),
     )
@@ -216,6 +251,48 @@ def gpu_trace() -> Diagnosis:
                 KernelRow(name="sm80_xmma_fprop_implicit_gemm_tf32f32", count=318, time_ns=12 * MS),
             ),
             ops=(OpRow(name="aten::cudnn_convolution", count=159, time_ns=40 * MS, self_ns=20 * MS, gpu_ns=27 * MS),),
+            modules=(ModuleRow(name="ResNet_0", ops=3, time_ns=60 * MS, gpu_ns=31 * MS),),
+            syncs=(SyncRow(name="cudaStreamSynchronize", op="aten::item", count=7, time_ns=3 * MS, longest_ns=MS),),
+            memory=(
+                MemoryRow(
+                    device="cuda:0",
+                    allocations=9,
+                    allocated_bytes=3_000_000,
+                    peak_bytes=2_000_000,
+                    peak_op="",
+                    reserved_bytes=4_000_000,
+                ),
+            ),
+            roofline=(
+                RooflineRow(
+                    op="aten::mm",
+                    kind="matmul",
+                    type="float",
+                    device=0,
+                    calls=4,
+                    time_ns=10 * MS,
+                    flops=100_000_000_000,
+                    bytes=1_000_000_000,
+                    bound="compute",
+                    roof_ns=5 * MS,
+                    peak_flops_per_s=20e12,
+                    peak_bytes_per_s=1e12,
+                ),
+                RooflineRow(
+                    op="aten::add",
+                    kind="pointwise",
+                    type="float",
+                    device=0,
+                    calls=9,
+                    time_ns=8 * MS,
+                    flops=500_000_000,
+                    bytes=6_000_000_000,
+                    bound="memory",
+                    roof_ns=6 * MS,
+                    peak_flops_per_s=20e12,
+                    peak_bytes_per_s=1e12,
+                ),
+            ),
         ),
         outcomes=(
             found("LCH001", "host-bound-launch", launches),
@@ -283,7 +360,7 @@ def hostile(name: str) -> Diagnosis:
     finding = Finding(
         message=f"{name} is slow",
         stake=Stake(ns_per_step=MS, share=0.5, basis=name),
-        where=Where(file=name, line=1, module=name, op=name),
+        where=Where(file=name, line=1, module=name, op=name, excerpt=(name, name), excerpt_from=1),
         evidence={name: name, "nested": {name: [name, {name: 1}]}, "intervals_ns": [[1, 2]]},
         cures=(name,),
     )
@@ -293,7 +370,14 @@ def hostile(name: str) -> Diagnosis:
     base = resnet()
     totals = replace(base.totals, step_by_part={name: 10, "b": 20}, steps=(Step(name=name, start_ns=0, dur_ns=5),) * 3)
     tables = Tables(
-        kernels=(KernelRow(name=name, count=1, time_ns=1),), ops=(OpRow(name=name, count=1, time_ns=1, self_ns=1),)
+        kernels=(KernelRow(name=name, count=1, time_ns=1),),
+        ops=(OpRow(name=name, count=1, time_ns=1, self_ns=1),),
+        modules=(ModuleRow(name=name, ops=1, time_ns=1),),
+        syncs=(SyncRow(name=name, op=name, count=1, time_ns=1, longest_ns=1),),
+        memory=(MemoryRow(device=name, allocations=1, allocated_bytes=1, peak_bytes=1, peak_op=name),),
+        roofline=(
+            RooflineRow(op=name, kind=name, type=name, device=0, calls=1, time_ns=1, flops=1, bytes=1, bound=name),
+        ),
     )
     outcomes = (found("A001", name, finding), clean("A002", name, finding), skipped("A003", name, name),
                 RuleOutcome(code="A004", name=name, status="crashed", reason=name))  # fmt: skip

@@ -11,7 +11,19 @@ from dataclasses import replace
 
 import pytest
 
-from profiler_doctor.analyzer.model import Diagnosis, Finding, HealthNote, KernelRow, OpRow, Stake, Step, Tables, Trial
+from profiler_doctor.analyzer.model import (
+    Diagnosis,
+    Finding,
+    HealthNote,
+    KernelRow,
+    ModuleRow,
+    OpRow,
+    Stake,
+    Step,
+    SyncRow,
+    Tables,
+    Trial,
+)
 from profiler_doctor.reports import page as page_module
 from profiler_doctor.reports.page import render
 from tests import documents
@@ -45,11 +57,15 @@ def enormous() -> Diagnosis:
         tables=Tables(
             kernels=tuple(KernelRow(name=name, count=n, time_ns=n) for n in range(5000)),
             ops=tuple(OpRow(name=name, count=n, time_ns=n, self_ns=n) for n in range(5000)),
+            modules=tuple(ModuleRow(name=name, ops=n, time_ns=n) for n in range(5000)),
+            syncs=tuple(SyncRow(name=name, op=name, count=n, time_ns=n, longest_ns=n) for n in range(5000)),
+            roofline=documents.hostile(name).tables.roofline * 5000,
         ),
         totals=replace(
             documents.resnet().totals,
             steps=tuple(Step(name=name, start_ns=n, dur_ns=n) for n in range(100_000)),
             step_by_part={f"{n}{name}": n for n in range(5000)},
+            timed_step_ns=tuple(range(100_000)),
         ),
     )
 
@@ -125,8 +141,40 @@ def test_without_scripts_it_tells_the_verdict_and_every_finding() -> None:
         "convolution 71 % 150 ms",
         "AMD EPYC 7B13",
         "profiler-doctor run samples/resnet50.py -- --batch 4",
+        "cold 1.90 s; profiler off 212 ms in the middle, 208 ms to 300 ms; profiler on 303 ms in the middle",
+        "77 return model(images)",
+        "inference-mode for OPT004 not decided 4.0 % 2.0 % -2.0 % to 5.7 %",
+        "ResNet_0/Sequential_0 40 60.0 ms",
+        "cpu 410 MB aten::add not known 160 900 MB",
+        "aten::conv2d float 53 150 ms 53.3 GFLOP/s",
+        "Show in the timeline",
+        "profiler-doctor open .profiler-doctor/20260101-120000-resnet50 --at LAY004",
     ):
         assert told in text
+
+
+def test_a_trace_of_a_gpu_shows_waits_memory_and_the_devices_limits() -> None:
+    text = parsed(documents.gpu_trace()).text
+
+    for told in (
+        "cudaStreamSynchronize aten::item 7 3.00 ms 1.00 ms",
+        "cuda:0 2.00 MB not known 4.00 MB 9 3.00 MB",
+        "aten::mm float 4 10.0 ms 10.0 TFLOP/s 50 % compute",
+        "aten::add float 9 8.00 ms 62.5 GFLOP/s 75 % memory",
+        "ResNet_0 3 60.0 ms 31.0 ms",
+    ):
+        assert told in text
+    assert "Show in the timeline" not in text  # the document has none
+    assert "profiler-doctor open" not in text  # nor a folder that could be opened
+
+
+def test_a_place_outside_of_the_timeline_has_no_link_into_it() -> None:
+    run = documents.resnet()
+    assert run.timeline is not None
+    later = replace(run.timeline, start_ns=6_000_000, end_ns=64_000_000)
+
+    assert "Show in the timeline" in parsed(run).text
+    assert "Show in the timeline" not in parsed(replace(run, timeline=later)).text
 
 
 def test_every_section_that_is_named_in_the_contents_is_there() -> None:

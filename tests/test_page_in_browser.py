@@ -69,8 +69,8 @@ def test_nothing_that_a_name_brings_along_can_run(browser: Browser, tmp_path: Pa
 
 def test_a_heading_sorts_its_table_by_value_and_not_by_letter(browser: Browser, tmp_path: Path) -> None:
     browser.open(page(tmp_path, documents.resnet()))
-    first = "document.querySelector('table.sortable tbody th').textContent"
-    heading = "document.querySelectorAll('table.sortable thead button')[2]"
+    first = "document.querySelector('#tables tbody th').textContent"
+    heading = "document.querySelectorAll('#tables thead button')[2]"
 
     browser.value(f"{heading}.click()")
     largest = browser.value(first)
@@ -103,6 +103,19 @@ def test_the_theme_goes_from_the_systems_to_light_to_dark(browser: Browser, tmp_
     assert [theme for theme, _ in seen] == ["Theme: auto", "Theme: light", "Theme: dark"]
     assert seen[1][1] == "rgb(252, 251, 249)"
     assert seen[2][1] == "rgb(22, 23, 26)"
+
+
+def test_a_card_leads_to_its_place_in_the_timeline(browser: Browser, tmp_path: Path) -> None:
+    browser.open(page(tmp_path, documents.resnet()))
+    browser.wait_for(DRAWN.format(3))
+    figure = "document.querySelector('[data-figure=timeline]')"
+
+    browser.value("document.querySelector('a[data-from]').click()")
+
+    browser.wait_for(f"JSON.stringify({figure}._fullLayout.xaxis.range) === '[-5,10]'", 5)  # 0 to 5 ms, and around it
+    assert browser.value("location.hash") == "#timeline"
+    assert browser.value(f"[{figure}._fullLayout.shapes[0].x0, {figure}._fullLayout.shapes[0].x1].join()") == "0,5"
+    browser.wait_for(f"document.activeElement === {figure}", 5)
 
 
 def test_without_scripts_the_verdict_and_the_charts_are_there(browser: Browser, tmp_path: Path) -> None:

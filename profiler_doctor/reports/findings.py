@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from profiler_doctor.analyzer.model import Diagnosis, Finding, Trial
+import shlex
+
+from profiler_doctor.analyzer.model import Diagnosis, Finding, Timeline, Trial
 from profiler_doctor.reports import wording
 from profiler_doctor.reports.ranking import Card
 from profiler_doctor.reports.story import Fact
@@ -47,6 +49,31 @@ def evidence(finding: Finding, most: int = 24) -> tuple[Fact, ...]:
     """The numbers that decided, with their units in words."""
     shown = [(key, raw) for key, raw in finding.evidence.items() if not _leads_into_the_trace(key, raw)]
     return tuple(Fact(wording.label(key), wording.value(key, raw)) for key, raw in shown[:most])
+
+
+def stretch(finding: Finding, timeline: Timeline | None) -> tuple[float, float] | None:
+    """Where in the timeline the finding can be seen, in milliseconds from its start: the first place in it."""
+    if timeline is None:
+        return None
+    for start, end in _intervals(finding):
+        if start < timeline.end_ns and end > timeline.start_ns:
+            return (start - timeline.start_ns) / 1e6, (end - timeline.start_ns) / 1e6
+    return None
+
+
+def opening(card: Card, diagnosis: Diagnosis) -> str:
+    """The command that shows the finding's place in the whole trace; empty where there is no place or no folder."""
+    words = diagnosis.command
+    out = words[words.index("--out") + 1 :][:1] if "--out" in words else ()
+    folder = out[0] if out else diagnosis.capture.folder if diagnosis.capture else ""
+    if not folder or not _intervals(card.finding):
+        return ""
+    return wording.plain(shlex.join(["profiler-doctor", "open", folder, "--at", card.code]), 1000)
+
+
+def _intervals(finding: Finding) -> list[tuple[int, int]]:
+    listed = finding.evidence.get("intervals_ns")
+    return [(int(start), int(end)) for start, end in listed] if isinstance(listed, list | tuple) else []
 
 
 def joint(trial: Trial) -> str:

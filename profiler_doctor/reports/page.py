@@ -13,7 +13,19 @@ from markupsafe import Markup
 from profiler_doctor import __version__
 from profiler_doctor.analyzer.kinds import Report
 from profiler_doctor.analyzer.model import Diagnosis
-from profiler_doctor.reports import charts, doubts, findings, ranking, scripts, story, timeline, wording
+from profiler_doctor.reports import (
+    charts,
+    doubts,
+    findings,
+    promises,
+    ranking,
+    roofs,
+    scripts,
+    step_strip,
+    story,
+    timeline,
+    wording,
+)
 
 MOST_BYTES = 2_900_000
 """The page must stay under 3 MB; two thirds of it are plotly."""
@@ -48,7 +60,8 @@ SECTIONS = (
     Section("trials", "Cures tried", lambda known: known.trials),
     Section("small", "Checked, does not matter", lambda known: doubts.small(known) or doubts.checked_clean(known)),
     Section("unknown", "What could not be known", doubts.anything_unknown),
-    Section("tables", "Kernels and ops", story.tables),
+    Section("roofline", "Ops and the device's limits", lambda known: known.tables.roofline),
+    Section("tables", "Tables", story.tables),
     Section("environment", "Environment and how to reproduce"),
 )
 """The page from top to bottom, below the verdict."""
@@ -108,6 +121,8 @@ def _templates() -> Environment:
     )
     templates.globals.update(story=story, findings=findings, doubts=doubts, ranking=ranking)
     templates.globals.update(say=wording, draw=charts, version=__version__)
+    templates.globals.update(draw_steps=step_strip, promises=promises, roofs=roofs)
+    templates.filters["code_line"] = wording.code_line
     templates.filters["plain"] = wording.plain
     templates.filters["in_script"] = _in_script
     return templates

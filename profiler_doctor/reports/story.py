@@ -185,9 +185,10 @@ def folded(breakdown: Breakdown, most: int) -> tuple[Part, ...]:
 
 
 def tables(diagnosis: Diagnosis) -> bool:
-    """Whether there is a table of kernels, ops, copies or waits to show."""
-    totals = diagnosis.totals
-    return bool(diagnosis.tables.kernels or diagnosis.tables.ops or totals.copies or totals.syncs.count)
+    """Whether there is a table of kernels, ops, modules, copies, waits or memory to show."""
+    known, totals = diagnosis.tables, diagnosis.totals
+    rows = known.kernels or known.ops or known.modules or known.syncs or known.memory
+    return bool(rows or totals.copies or totals.syncs.count)
 
 
 def signs(diagnosis: Diagnosis) -> tuple[Sign, ...]:
@@ -259,12 +260,24 @@ def next_step(diagnosis: Diagnosis) -> Next:
     if not cards:
         return Next("To see what was looked for", "profiler-doctor rules")
     if cards[0].verified and again:
-        return Next("Paste the verified cure into your program, then see what is left", again)
+        return Next("Paste the verified cure into your program, then see what is left", _what_is_left(diagnosis, again))
     if "--no-verify" in diagnosis.command and again:
         return Next("To try the cures and learn which of them are true", again)
     return Next(
         "What the first finding means and what to do", f"profiler-doctor explain {wording.plain(cards[0].code, 40)}"
     )
+
+
+def _what_is_left(diagnosis: Diagnosis, again: str) -> str:
+    """The command once more; after `verify`, whose fixes are then in the program, a plain `run` of the same."""
+    words = list(diagnosis.command[1:])
+    if words[:1] != ["verify"]:
+        return again
+    while "--fix" in words:
+        at = words.index("--fix")
+        del words[at : at + 2]
+    kept = (word for word in words[1:] if not word.startswith("--fix="))
+    return wording.plain(shlex.join(["profiler-doctor", "run", *kept]), 2000)
 
 
 def _sentence(text: str) -> str:

@@ -96,6 +96,11 @@ def code(text: str, limit: int) -> str:
     return lines if len(lines) <= limit else f"{lines[:limit]}\n# cut here; diagnosis.json has all of it"
 
 
+def code_line(text: str) -> str:
+    """One line of a program: indented as it was, each tab as four blanks."""
+    return plain(text.expandtabs(4), 200)
+
+
 def clock(name: str) -> str:
     """What a trial was timed by: `CPU time`."""
     return _CLOCKS.get(name, name)

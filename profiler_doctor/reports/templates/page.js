@@ -101,6 +101,7 @@
       const zooms = live.dataset.figure === "timeline";
       Plotly.react(live, figure.data, figure.layout, { displayModeBar: false, responsive: true, scrollZoom: zooms });
       if (zooms && !live.dataset.keys) keys(live, figure.layout.xaxis.range);
+      if (zooms) showPlace(live);
     }
   };
 
@@ -121,6 +122,26 @@
       Plotly.relayout(live, { "xaxis.range": range });
     });
   };
+
+  // A finding's place in the timeline: as wide again on both sides, and never less than 20 microseconds.
+  let place = null;
+  const showPlace = (live) => {
+    if (!place || !window.Plotly || !live._fullLayout) return;
+    const [from, to] = place;
+    const around = Math.max(to - from, 0.02);
+    const color = getComputedStyle(root).getPropertyValue("--accent").trim();
+    const marked = { type: "rect", x0: from, x1: to, y0: 0, y1: 1, yref: "paper", fillcolor: color, opacity: 0.18, line: { width: 0 } };
+    Plotly.relayout(live, { "xaxis.range": [from - around, to + around], shapes: [marked] });
+  };
+  for (const link of document.querySelectorAll("a[data-from]")) {
+    link.addEventListener("click", () => {
+      place = [Number(link.dataset.from), Number(link.dataset.to)];
+      const live = lives.find((each) => each.dataset.figure === "timeline");
+      if (!live) return;
+      showPlace(live);
+      setTimeout(() => live.focus({ preventScroll: true }));  // after the link has moved the focus
+    });
+  }
   const unpack = async () => {
     const packed = document.getElementById("plotly");
     if (!packed || !lives.length || !("DecompressionStream" in window)) return;
