@@ -9,6 +9,7 @@ import pytest
 
 from profiler_doctor.analyzer.replay import stake_of
 from profiler_doctor.analyzer.trace import Trace
+from profiler_doctor.rules import device_copies_from_layout
 from profiler_doctor.rules.copies_around_attention import RULE
 from tests.asking import ask
 from tests.called import on_cpu, on_gpu, tensor
@@ -31,6 +32,13 @@ def test_copies_of_all_three_and_of_the_result_are_found(tmp_path: Path) -> None
     assert "100% of the time of attention itself" in seen.message
     assert seen.edit is not None
     assert stake_of(trace, [seen.edit]).ns_per_step == 4 * 50_000
+
+
+@pytest.mark.parametrize(("reader", "codes"), [(ATTENTION, ["ATT003"]), (PRODUCT, ["CPY006"])])
+def test_copies_for_attention_are_told_once(tmp_path: Path, reader: tuple[Any, ...], codes: list[str]) -> None:
+    trace = on_gpu(tmp_path, PRODUCT, VIEW, COPY, COPY, reader, PRODUCT)
+
+    assert [rule.code for rule in (RULE, device_copies_from_layout.RULE) if ask(rule, trace)] == codes
 
 
 def test_on_a_cpu_it_is_the_ops_own_time(tmp_path: Path) -> None:

@@ -28,26 +28,20 @@ from collections.abc import Iterable
 import numpy as np
 
 from profiler_doctor.analyzer.kinds import Edit, Has, Limits, Rule, Sighting, Threshold
+from profiler_doctor.analyzer.measures.attention_copies import attention_copies
 from profiler_doctor.analyzer.measures.chains import enclosing
-from profiler_doctor.analyzer.measures.operands import tensors
-from profiler_doctor.analyzer.measures.sdpa import Sdpa, sdpas
-from profiler_doctor.analyzer.measures.sequence import sequence
+from profiler_doctor.analyzer.measures.sdpa import sdpas
 from profiler_doctor.analyzer.measures.share import intervals_of, share, whole
 from profiler_doctor.analyzer.measures.source import where_of
 from profiler_doctor.analyzer.measures.window import linked_work, window
 from profiler_doctor.analyzer.trace import Trace
 
-BEFORE, AFTER = 6, 2
-"""Ops to look at: three tensors, each maybe repeated and copied; and the result."""
-COPY, PRODUCT = "k", "L"
-
 
 def find(trace: Trace, limits: Limits) -> Iterable[Sighting]:
     """At most one finding, for all calls of the window."""
-    calls, span = sdpas(trace), window(trace)
-    around = {call.row: _copies(trace, call) for call in calls}
+    around, span = attention_copies(trace), window(trace)
     copies = [row for rows in around.values() for row in rows]
-    attention = sum(call.time_ns for call in calls if around[call.row])
+    attention = sum(call.time_ns for call in sdpas(trace) if call.row in around)
     time = _time_ns(trace, copies)
     if not copies or span is None or time < limits["of_attention"] * attention:
         return
@@ -58,7 +52,7 @@ def find(trace: Trace, limits: Limits) -> Iterable[Sighting]:
         where=where_of(trace, copies[0]),
         evidence={
             "copies": len(copies),
-            "copies_per_call": round(len(copies) / sum(bool(rows) for rows in around.values()), 3),
+            "copies_per_call": round(len(copies) / len(around), 3),
             "time_ns": time,
             "attention_ns": attention,
             "share": part,
@@ -67,32 +61,6 @@ def find(trace: Trace, limits: Limits) -> Iterable[Sighting]:
         edit=Edit(keep=dict.fromkeys(copies, 0.0)),
         basis="the copies gone",
     )
-
-
-def _copies(trace: Trace, call: Sdpa) -> list[int]:
-    """Those before the call back to the last product; and, only if there are any, of the result."""
-    called = sequence(trace)
-    place = int(called.owner[call.row])
-    if place < 0 or int(called.rows[place]) != call.row:
-        return []
-    sizes = {call.query.size, call.key.size, call.value.size}
-    before = _towards_product(trace, range(place - 1, max(place - 1 - BEFORE, -1), -1), sizes)
-    result = call.query.size // call.query.dims[-1] * call.value.dims[-1]
-    after = _towards_product(trace, range(place + 1, min(place + 1 + AFTER, len(called.rows))), {result})
-    return [*before[::-1], *after] if before else []
-
-
-def _towards_product(trace: Trace, places: range, sizes: set[int]) -> list[int]:
-    called, found = sequence(trace), []
-    for place in places:
-        if called.letters[place] == PRODUCT:
-            break
-        row = int(called.rows[place])
-        given = tensors(trace, row)
-        if called.letters[place] == COPY and given and given[0].size in sizes:
-            in_order = given[0].strides is None or given[0].strides[-1] == 1
-            found += [row] if in_order else []
-    return found
 
 
 def _time_ns(trace: Trace, rows: list[int]) -> int:

@@ -31,6 +31,8 @@ import numpy as np
 import pandas as pd
 
 from profiler_doctor.analyzer.kinds import Edit, Has, Limits, Rule, Sighting, Threshold
+from profiler_doctor.analyzer.measures.attention_copies import attention_copies
+from profiler_doctor.analyzer.measures.chains import enclosing
 from profiler_doctor.analyzer.measures.operands import operands
 from profiler_doctor.analyzer.measures.ops import inside_named, named, outermost_named
 from profiler_doctor.analyzer.measures.places import places
@@ -77,8 +79,15 @@ def _copies(trace: Trace, kernels: pd.DataFrame) -> pd.DataFrame:
     kernels, op = kernels[copying], op[copying]
     order, convert = outermost_named(trace, op, ORDERS), outermost_named(trace, op, CONVERTS)
     wanted = (order >= 0) | ((convert >= 0) & _keeps_type(trace, op))
-    chosen = wanted & ~inside_named(trace, op, CONVOLUTION)
+    chosen = wanted & ~inside_named(trace, op, CONVOLUTION) & ~_around_attention(trace, op)
     return kernels.assign(asked=np.where(order >= 0, order, convert))[chosen]
+
+
+def _around_attention(trace: Trace, op: Ints) -> Bools:
+    """Whether ATT003 speaks of the copy, or would if it mattered to attention."""
+    told = [row for rows in attention_copies(trace).values() for row in rows]
+    theirs: Bools = enclosing(trace, op, np.array(told, np.int64)) >= 0
+    return theirs
 
 
 def _keeps_type(trace: Trace, op: Ints) -> Bools:
