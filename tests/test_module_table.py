@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
+
 from profiler_doctor.analyzer.measures.kernel_sources import kernel_sources
 from profiler_doctor.analyzer.measures.kernels import kernel_table
 from profiler_doctor.analyzer.measures.module_table import module_table
+from profiler_doctor.analyzer.measures.modules import module_of
 from profiler_doctor.analyzer.measures.optable import op_table
 from profiler_doctor.analyzer.measures.totals import tables
 from profiler_doctor.analyzer.reading import read
@@ -105,3 +108,9 @@ def test_the_document_has_the_modules_that_take_longest_and_says_how_many_there_
         "ops": 4,
         "modules": 3,
     }
+
+
+def test_no_op_is_in_no_module_where_a_trace_has_none(tmp_path: Path) -> None:
+    trace = TraceBuilder().op("aten::mm", 0, 100).trace(tmp_path)
+
+    assert module_of(trace, np.array([-1, int(trace.rows("cpu_op")[0])])) == ["", ""]

@@ -39,7 +39,7 @@ def module_of(trace: Trace, op_rows: Ints) -> list[str]:
     rows, wanted = table["row"].to_numpy(), np.asarray(op_rows, np.int64)  # rows ascend: file order
     place = np.searchsorted(rows, wanted)
     paths = table["module"].array
-    there = np.append(rows, -1)[place] == wanted
+    there = np.append(rows, -2)[place] == wanted  # no op: -1
     return [str(paths[at]) if inside else "" for at, inside in zip(place.tolist(), there.tolist(), strict=True)]
 
 
