@@ -83,6 +83,28 @@ def test_a_module_run_with_m_says_the_same(tmp_path: Path) -> None:
     assert watched.stdout == plain.stdout
 
 
+BESIDE = """
+    import resource, statistics, sysconfig
+    import torch
+
+    net = torch.nn.Linear(2, 2)
+    for _ in range(25):
+        net(torch.ones(1, 2))
+    print(resource.WHOSE, statistics.WHOSE, sysconfig.WHOSE)
+"""
+
+
+def test_modules_of_the_project_named_as_ones_that_we_need_are_no_hindrance(tmp_path: Path) -> None:
+    for name in ("resource.py", "statistics.py", "sysconfig.py"):
+        write(tmp_path, "WHOSE = 'mine'", name)
+    watched = run(["-c", WATCH, write(tmp_path, BESIDE)], tmp_path)
+    counts = "from profiler_doctor.analyzer.capture.child.turns import _interruptions as n; print(n() >= 0)"
+    counted = run(["-c", counts], tmp_path)
+    assert watched.stdout == "mine mine mine\n"
+    assert watched.stderr == "SCRIPT EXIT 0\n"
+    assert counted.stdout == "True\n"
+
+
 WORKERS = """
     import os, sys, multiprocessing
     import torch

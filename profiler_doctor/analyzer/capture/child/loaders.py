@@ -6,10 +6,9 @@ import sys
 import time
 import weakref
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import wraps
 from importlib import import_module
-from statistics import median
 from typing import Any
 
 from profiler_doctor.analyzer.capture.child.own_code import Place, own_place
@@ -60,7 +59,7 @@ class Loaders:
                 persistent=key[5],
                 own_collate=key[6],
                 iterators=iterators,
-                fetch_ns=int(median(self._took_ns.get(key, [0]))),
+                fetch_ns=_median(self._took_ns.get(key, [0])),
                 file=key[7][0],
                 line=key[7][1],
             )
@@ -149,3 +148,9 @@ def _length(dataset: Any) -> int:
         return len(dataset)
     except (TypeError, NotImplementedError):
         return -1
+
+
+def _median(values: Collection[int]) -> int:
+    """Without the module `statistics`, which torch does not load and the user's project may have one of its own of."""
+    ordered = sorted(values)
+    return (ordered[(len(ordered) - 1) // 2] + ordered[len(ordered) // 2]) // 2

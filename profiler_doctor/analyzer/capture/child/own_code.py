@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import os
 import sys
-import sysconfig
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from types import FrameType
 
+from profiler_doctor.analyzer.capture.child.standard import standard
+
 OURS = str(Path(__file__).parents[2])
 INSTALLED = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
+STANDARD = tuple(standard("sysconfig").get_paths()[name] for name in ("stdlib", "platstdlib"))
 Place = tuple[str, int]
 """File, shortened as torch's profiler shortens it, and line; ("", 0) unknown."""
 
@@ -42,4 +44,4 @@ def short(file: str) -> str:
 def _is_own(file: str) -> bool:
     if file.startswith(("<", OURS)) or any(part in file for part in INSTALLED):
         return False
-    return not file.startswith(tuple(sysconfig.get_paths()[name] for name in ("stdlib", "platstdlib")))
+    return not file.startswith(STANDARD)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import os
-import resource
 import time
 from collections.abc import Callable
 from itertools import pairwise
@@ -19,9 +18,11 @@ from typing import Any
 from profiler_doctor.analyzer import plugins
 from profiler_doctor.analyzer.capture.child.memory import Memory
 from profiler_doctor.analyzer.capture.child.session import Session
+from profiler_doctor.analyzer.capture.child.standard import standard
 from profiler_doctor.analyzer.capture.child.treat import Treatment
 from profiler_doctor.analyzer.kinds import Fix, Machine, Root
 
+RESOURCE = standard("resource")
 TURN_PIPE = "turn"
 """Name in the plan of the pipe that turns come from, a JSON object a line."""
 MOST_STEP_TIMES = 1000
@@ -167,4 +168,4 @@ class Turns:
 
 
 def _interruptions() -> int:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw
+    return int(RESOURCE.getrusage(RESOURCE.RUSAGE_SELF).ru_nivcsw)
