@@ -42,6 +42,14 @@ def test_an_op_without_shapes_has_no_operands(tmp_path: Path) -> None:
     assert operands(TraceBuilder().op("aten::mm", 0, 1_000).trace(tmp_path), 0) == ()
 
 
+def test_a_number_where_a_list_belongs_is_passed_over(tmp_path: Path) -> None:
+    built = TraceBuilder().op("aten::mm", 0, 1_000, **{"Input Dims": [[2, 3]], "Input type": 10**9})
+
+    [operand] = operands(built.trace(tmp_path), 0)
+
+    assert operand == Operand((2, 3), "", None, "")
+
+
 def test_a_convolutions_groups_follow_from_its_shapes(tmp_path: Path) -> None:
     built = TraceBuilder()
     for place, (weight, name) in enumerate(

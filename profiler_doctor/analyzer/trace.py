@@ -126,8 +126,9 @@ class Events:
         return self.arguments.get(argument, EMPTY_COLUMN)
 
     def text(self, argument: str) -> Column:
-        """The text column of an argument; empty where no event has it."""
-        return self.arguments.get(argument, EMPTY_TEXT)
+        """The text column of an argument; empty where no event has it, or where all that have it have a number."""
+        column = self.arguments.get(argument, EMPTY_TEXT)
+        return column if column.table is not None else EMPTY_TEXT
 
 
 @dataclass(frozen=True)
