@@ -27,6 +27,11 @@ def step() -> None:
         watcher.user_mark()
 
 
+def __dir__() -> list[str]:
+    """What is public, for completion in a notebook: the names that are loaded late would not be seen."""
+    return sorted(__all__)
+
+
 def __getattr__(name: str) -> Any:
     """What notebooks use is loaded when it is asked for: a watched script imports this package, and nothing else."""
     if name not in _FOR_NOTEBOOKS:

@@ -30,6 +30,10 @@ MODEL = """
 """
 
 
+def test_completion_offers_what_is_public_before_it_was_loaded() -> None:
+    assert {"analyze", "diagnose", "profile", "step"} <= set(dir(profiler_doctor))
+
+
 def ran(folder: Path, text: str) -> str:
     """Standard output of a script, which is what a notebook's cells are."""
     script = folder / "cell.py"

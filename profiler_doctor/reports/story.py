@@ -22,6 +22,8 @@ _PARTS = {
     "python": "idle: Python between ops",
 }
 """What the exclusive parts of a device's idle time are called in words."""
+_OF_VERIFY = ("--fix", "--fix-file")
+"""Options with a value that `verify` has and `run` has not."""
 
 
 @dataclass(frozen=True)
@@ -270,14 +272,17 @@ def next_step(diagnosis: Diagnosis) -> Next:
 
 def _what_is_left(diagnosis: Diagnosis, again: str) -> str:
     """The command once more; after `verify`, whose fixes are then in the program, a plain `run` of the same."""
-    words = list(diagnosis.command[1:])
-    if words[:1] != ["verify"]:
+    if list(diagnosis.command[1:2]) != ["verify"]:
         return again
-    while "--fix" in words:
-        at = words.index("--fix")
-        del words[at : at + 2]
-    kept = (word for word in words[1:] if not word.startswith("--fix="))
-    return wording.plain(shlex.join(["profiler-doctor", "run", *kept]), 2000)
+    kept, words = ["profiler-doctor", "run"], iter(diagnosis.command[2:])
+    for word in words:
+        if word == "--":
+            kept += [word, *words]
+        elif word in _OF_VERIFY:
+            next(words, None)
+        elif not word.startswith(tuple(f"{option}=" for option in _OF_VERIFY)):
+            kept.append(word)
+    return wording.plain(shlex.join(kept), 2000)
 
 
 def _sentence(text: str) -> str:
