@@ -149,3 +149,23 @@ def test_a_real_recording_with_stacks_knows_every_ops_line_and_module(shared: Pa
     assert all(place is not None for place in places)
     layer = row_of(trace, "aten::scaled_dot_product_attention")
     assert module_of(trace, np.array([layer]))[0].startswith("ViTModel_0/ViTEncoder_0/ViTLayer_0/")
+
+
+def windows_of(folder: Path, *turns: tuple[str, ...]) -> Trace:
+    """A recording without steps: ops of 5 ns, one every 10 ns."""
+    built = TraceBuilder()
+    for place, name in enumerate(name for turn in turns for name in turn):
+        built.op(name, 10 * place, 5)
+    return built.trace(folder)
+
+
+def test_without_steps_a_counterpart_stands_among_the_same_ops(tmp_path: Path) -> None:
+    turn = ("matmul", "mul", "fill", "softmax", "matmul")
+    short, long = windows_of(tmp_path, *[turn] * 2), windows_of(tmp_path, ("rand",), *[turn] * 3)
+    # the turns of `long` begin at rows 1, 6 and 11; the latest with the same three before and two after is meant
+    assert twins(short, long, np.array([3, 4, 5, 7])).tolist() == [9, 10, 11, 13]
+
+
+def test_without_steps_an_op_among_other_ones_has_no_counterpart(tmp_path: Path) -> None:
+    one, other = windows_of(tmp_path, ("a", "b", "softmax", "c")), windows_of(tmp_path, ("a", "x", "softmax", "c"))
+    assert twins(one, other, np.array([2])).tolist() == [-1]
