@@ -105,6 +105,6 @@ RULE = Rule(
     needs=(Has.OPS, Has.SHAPES, Has.STRIDES),
     thresholds={
         "turns": Threshold(2, "copies per step", "there and back is the least; one way alone is a change of layout"),
-        "share": Threshold(0.02, "share of the step", "a copy or two of a small tensor are not worth a new layout"),
+        "share": Threshold(0.01, "share of the step", "less is lost in noise, and not worth a new layout"),
     },
 )
