@@ -55,7 +55,7 @@ def _root(
 
 @app.command()
 def run(  # noqa: PLR0913  # each parameter is an option that the user can give
-    script: Annotated[str | None, typer.Argument(help="The script, as you would give it to python.")] = None,
+    script: Annotated[str | None, typer.Argument(help="The script, as you give it to python, or a .onnx file.")] = None,
     arguments: Annotated[list[str] | None, typer.Argument(help="Its own arguments, after --.")] = None,
     module: Annotated[str | None, typer.Option("-m", help="Run a module instead, as python -m does.")] = None,
     steps: Annotated[int, typer.Option(min=1, help="Steps to record.")] = 5,
@@ -94,14 +94,14 @@ def run(  # noqa: PLR0913  # each parameter is an option that the user can give
         attempts=tuple(attempts or ()),
         select=tuple(select or ()),
         ignore=tuple(ignore or ()),
-        output=replace(_output(format_, out, top, quiet, fail_on), tensorboard=tensorboard),
+        output=_logged(_output(format_, out, top, quiet, fail_on), tensorboard),
     )
     raise typer.Exit(run(options))
 
 
 @app.command()
 def verify(  # noqa: PLR0913  # as above
-    script: Annotated[str | None, typer.Argument(help="The script, as you would give it to python.")] = None,
+    script: Annotated[str | None, typer.Argument(help="The script, as you give it to python, or a .onnx file.")] = None,
     arguments: Annotated[list[str] | None, typer.Argument(help="Its own arguments, after --.")] = None,
     fix: Annotated[list[str] | None, typer.Option("--fix", help="Fixes to try: NAME or NAME,NAME.")] = None,
     fix_file: Annotated[list[Path] | None, typer.Option("--fix-file", help="Python file with a fix of yours.")] = None,
@@ -151,7 +151,7 @@ def analyze(  # noqa: PLR0913  # as above
     """Read what was captured elsewhere and say what is in it. Several traces are the ranks of one job."""
     from profiler_doctor.verbs.analyze import AnalyzeOptions, analyze
 
-    output = replace(_output(format_, out, top, quiet, fail_on), tensorboard=tensorboard)
+    output = _logged(_output(format_, out, top, quiet, fail_on), tensorboard)
     options = AnalyzeOptions(
         inputs=tuple(traces), select=tuple(select or ()), ignore=tuple(ignore or ()), output=output
     )
@@ -177,9 +177,13 @@ def table(
 def compare(
     before: Annotated[str, typer.Argument(help="A trace, a diagnosis.json, or a run's folder.")],
     after: Annotated[str, typer.Argument(help="Another one of the same program on the same kind of device.")],
-    format_: Format = "text",
+    format_: Annotated[
+        str | None, typer.Option("--format", help="text, json, md or html (default: html for a FILE.html, else text).")
+    ] = None,
     out: Annotated[Path | None, typer.Option("--out", help="File to write instead of standard output.")] = None,
-    top: Annotated[int, typer.Option("--top", min=1, help="Rows of each table, the largest change first.")] = 10,
+    top: Annotated[
+        int | None, typer.Option("--top", min=1, help="Rows of each table, the largest change first (default: 10).")
+    ] = None,
 ) -> None:
     """Line two recordings up by op, module and kernel: what changed, and by how much."""
     from profiler_doctor.verbs.compare import CompareOptions, compare
@@ -277,6 +281,13 @@ def _output(format_: str, out: Path | None, top: int, quiet: bool, fail_on: str 
     from profiler_doctor.verbs.output import output
 
     return output(format_=format_, out=out, top=top, quiet=quiet, fail_on=fail_on)
+
+
+def _logged(output: Output, folder: Path | None) -> Output:
+    from profiler_doctor.verbs.output import check_folder
+
+    check_folder(folder, "--tensorboard")
+    return replace(output, tensorboard=folder)
 
 
 def main() -> None:

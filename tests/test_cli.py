@@ -44,6 +44,10 @@ def test_help_loads_nothing_heavy() -> None:
         (["run", "--format", "pdf", "x.py"], "there is no such report"),
         (["run", "--fail-on", "terrible", "x.py"], "choose from found, low, medium, high"),
         (["analyze", "no_such.json"], "no_such.json"),
+        (["run", "--out", "/dev/null/x", "x.py"], "/dev/null is no folder"),
+        (["analyze", "--out", "/dev/null", "x.json"], "/dev/null is no folder"),
+        (["run", "--tensorboard", "/dev/null/x", "x.py"], "/dev/null is no folder"),
+        (["rules", "--format", "nonsense"], "choose from text, json, md"),
         (["explain", "NOPE1"], "No rule or fix is called"),
     ],
 )

@@ -14,6 +14,8 @@ from profiler_doctor.analyzer.plugins import find
 from profiler_doctor.reports.writing import write_all
 from tests import documents
 
+GOOD = Report(name="good", filename="good.txt", render=lambda diagnosis, trace: b"fine")
+
 
 def breaks(diagnosis: Diagnosis, trace_file: Path | None) -> bytes:
     raise ZeroDivisionError("a bug")
@@ -49,7 +51,7 @@ def test_a_report_that_breaks_is_named_and_the_others_are_written(tmp_path: Path
     reports = (
         Report(name="bad", filename="bad.txt", render=breaks),
         Report(name="no", filename="no.txt", render=refuses),
-        Report(name="good", filename="good.txt", render=lambda diagnosis, trace: b"fine"),
+        GOOD,
     )
 
     paths = write_all(documents.healthy(), tmp_path, None, reports, said.append)
@@ -60,6 +62,13 @@ def test_a_report_that_breaks_is_named_and_the_others_are_written(tmp_path: Path
         "No no.txt: this trace has no events.",
     ]
     assert [path.name for path in tmp_path.iterdir()] == ["good.txt"]
+
+
+def test_a_folder_that_takes_no_files_is_a_sentence(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"")
+
+    with pytest.raises(UserError, match=r"file/good\.txt cannot be written"):
+        write_all(documents.healthy(), tmp_path / "file", None, [GOOD])
 
 
 def test_a_write_that_fails_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:

@@ -28,6 +28,10 @@ class ScriptFailed(UserError):
     """The user's script ended with an error of its own before there was anything to diagnose."""
 
 
+class CannotWrite(UserError):
+    """The file that was named, or one in the folder that was named, cannot be written."""
+
+
 class NotComparable(UserError):
     """Two things were to be compared that do not measure the same."""
 

@@ -6,6 +6,8 @@ import os
 import secrets
 from pathlib import Path
 
+from profiler_doctor.analyzer.errors import CannotWrite
+
 
 def write_whole(path: Path, content: bytes) -> Path:
     """Write `content` so that nobody ever sees half of it, and return `path`. Makes the folder where it is missing."""
@@ -17,3 +19,11 @@ def write_whole(path: Path, content: bytes) -> Path:
     finally:
         beside.unlink(missing_ok=True)
     return path
+
+
+def written_to(path: Path, content: bytes) -> Path:
+    """As `write_whole`, of a path that the user chose. Raises CannotWrite."""
+    try:
+        return write_whole(path, content)
+    except OSError as error:
+        raise CannotWrite(f"{path} cannot be written: {error.strerror or error}.") from error

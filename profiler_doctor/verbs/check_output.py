@@ -7,9 +7,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from profiler_doctor.analyzer.errors import CannotWrite
 from profiler_doctor.analyzer.gate import Check
 from profiler_doctor.reports import check_github, check_json, check_junit, check_markdown, check_sarif, check_text
-from profiler_doctor.verbs.destination import CannotWrite, put
+from profiler_doctor.verbs.destination import put
 from profiler_doctor.verbs.output import BadOption
 
 FORMS: Mapping[str, Callable[[Check], bytes]] = {

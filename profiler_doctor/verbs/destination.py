@@ -5,12 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from profiler_doctor.analyzer.errors import UserError
-from profiler_doctor.analyzer.files import write_whole
-
-
-class CannotWrite(UserError):
-    """The file that was named cannot be written."""
+from profiler_doctor.analyzer.files import written_to
 
 
 def put(content: bytes, out: Path | None) -> None:
@@ -20,7 +15,4 @@ def put(content: bytes, out: Path | None) -> None:
         sys.stdout.buffer.write(content)
         sys.stdout.buffer.flush()
         return
-    try:
-        write_whole(out, content)
-    except OSError as error:
-        raise CannotWrite(f"{out} cannot be written: {error.strerror or error}.") from error
+    written_to(out, content)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -41,13 +42,25 @@ class BadOption(UserError):
 
 
 def output(*, format_: str, out: Path | None, top: int, quiet: bool, fail_on: str | None) -> Output:
-    """The checked output options. Raises BadOption with the values that exist."""
+    """The checked output options. Raises BadOption with the values that exist, or for a place that takes no files."""
     reports = {report.name: report for report in find("profiler_doctor.reports", Report).items}
     if format_ not in reports:
         raise BadOption(f"--format {format_}: there is no such report. Choose from {', '.join(sorted(reports))}.")
     if fail_on not in (None, "found", *LEVELS):
         raise BadOption(f"--fail-on {fail_on}: choose from found, {', '.join(LEVELS)}.")
+    check_folder(out, "--out")
     return Output(report=reports[format_], out=out, top=top, quiet=quiet, fail_on=fail_on)
+
+
+def check_folder(folder: Path | None, option: str) -> None:
+    """Raises BadOption where no folder can be made of it: before the work is done that is to be written there."""
+    if folder is None:
+        return
+    nearest = next((path for path in (folder, *folder.absolute().parents) if os.path.lexists(path)), None)
+    if nearest is not None and not nearest.is_dir():
+        raise BadOption(f"{option} {folder}: {nearest} is no folder. Name another place.")
+    if nearest is not None and not os.access(nearest, os.W_OK | os.X_OK):
+        raise BadOption(f"{option} {folder}: nothing may be written in {nearest}. Name another place.")
 
 
 def with_exit_code(diagnosis: Diagnosis, fail_on: str | None) -> Diagnosis:

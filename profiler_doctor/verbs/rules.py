@@ -8,10 +8,15 @@ import sys
 from profiler_doctor.analyzer.errors import ExitCode
 from profiler_doctor.analyzer.kinds import Rule
 from profiler_doctor.verbs.choice import every_rule
+from profiler_doctor.verbs.output import BadOption
+
+FORMATS = ("text", "json", "md")
 
 
 def rules(format_: str) -> ExitCode:
-    """Print the rules as a table, or as JSON for machines."""
+    """Print the rules as a table, or as JSON for machines. Raises BadOption for any other format."""
+    if format_ not in FORMATS:
+        raise BadOption(f"--format {format_}: choose from {', '.join(FORMATS)}.")
     found = sorted(every_rule().items, key=lambda rule: rule.code)
     if format_ == "json":
         sys.stdout.write(json.dumps([_plain(rule) for rule in found], indent=2) + "\n")
