@@ -50,6 +50,12 @@ def test_on_a_cpu_it_is_the_ops_own_time(tmp_path: Path) -> None:
     assert "GPU" not in seen.message
 
 
+def test_keys_and_values_written_into_a_cache_are_no_copies_to_be_spared(tmp_path: Path) -> None:
+    write = ("aten::copy_", 50_000, HEADS, HEADS, "False")
+
+    assert ask(RULE, on_cpu(tmp_path, PRODUCT, write, write, ATTENTION, PRODUCT)) == []
+
+
 def test_a_copy_of_the_result_alone_may_be_what_the_next_product_needs(tmp_path: Path) -> None:
     assert ask(RULE, on_gpu(tmp_path, PRODUCT, ATTENTION, COPY, PRODUCT)) == []
 

@@ -10,6 +10,8 @@ from profiler_doctor.analyzer.trace import Trace, measure
 BEFORE, AFTER = 6, 2
 """Ops to look at: three tensors, each maybe repeated and copied; and the result."""
 COPY, PRODUCT = "k", "L"
+ASSIGNMENT = "aten::copy_"
+"""What a program calls to write into a tensor that it keeps, such as a cache of keys: no copy to be spared."""
 
 
 @measure
@@ -42,7 +44,12 @@ def _towards_product(trace: Trace, places: range, sizes: set[int]) -> list[int]:
             break
         row = int(called.rows[place])
         given = tensors(trace, row)
-        if called.letters[place] == COPY and given and given[0].size in sizes:
+        if (
+            called.letters[place] == COPY
+            and trace.events.name_of(row) not in ASSIGNS
+            and given
+            and given[0].size in sizes
+        ):
             in_order = given[0].strides is None or given[0].strides[-1] == 1
             found += [row] if in_order else []
     return found
