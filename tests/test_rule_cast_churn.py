@@ -6,6 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from profiler_doctor.analyzer.engine import examine
+from profiler_doctor.analyzer.kinds import Fix
+from profiler_doctor.analyzer.plugins import Found, find
+from profiler_doctor.analyzer.prescribe import prescribe
 from profiler_doctor.analyzer.reading import read
 from profiler_doctor.analyzer.replay import stake_of
 from profiler_doctor.analyzer.trace import Trace
@@ -81,3 +85,12 @@ def test_on_a_language_model_the_casts_are_part_of_the_norms_and_count_once(shar
     alone, both = stake_of(trace, [norms.edit]), stake_of(trace, [norms.edit, casts.edit])
     assert alone.share is not None
     assert both.share == pytest.approx(alone.share, rel=0.01)
+
+
+def test_casts_go_to_the_compiler_first_and_other_weights_come_after(tmp_path: Path) -> None:
+    examined = examine(casting(tmp_path, 100_000), Found((RULE,)))
+
+    [outcome] = prescribe(examined, find("profiler_doctor.fixes", Fix).items).outcomes
+
+    assert outcome.findings[0].cures[:1] == ("compile",)
+    assert "weights-bf16" in outcome.findings[0].cures
