@@ -196,6 +196,20 @@ class MaskFacts:
 
 
 @dataclass(frozen=True, kw_only=True)
+class OnnxFacts:
+    """What was run where the target is an ONNX graph and not a script."""
+
+    runtime: str
+    """Version of ONNX Runtime."""
+    available: tuple[str, ...]
+    """Execution providers that this build of it has."""
+    ran: Mapping[str, int]
+    """Provider → nodes of one run that it ran: which ones were asked for says nothing."""
+    inputs: str
+    """The random inputs that were made for the graph, and what was chosen where its own shapes leave it open."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Facts:
     """One observed run of the user's program."""
 
@@ -249,3 +263,5 @@ class Facts:
     """How many steps the script made in all, where it ended by itself; 0: not known."""
     shared_inputs: tuple[tuple[int, ...], ...] = ()
     """Starts (wall clock, ns) of calls of aten::linear that follow each other and were given the same tensor."""
+    onnx: OnnxFacts | None = None
+    """None: the target is a script."""

@@ -136,6 +136,8 @@ class Machine:
     """Numbers of dimensions of the root's floating-point tensor inputs."""
     compiled: bool = False
     """Whether the script compiles or scripts its model already."""
+    onnx_providers: frozenset[str] = frozenset()
+    """Execution providers that ONNX Runtime has here, where the target is an ONNX graph; empty: it is a script."""
 
 
 @dataclass(frozen=True)
@@ -196,6 +198,8 @@ class Fix:
     excludes: str = ""
     """What only one fix at a time can do, in a word ("engine", "precision"): of those with the same word, the best
     verified one goes into the joint trial."""
+    of: Literal["torch", "onnx", "any"] = "torch"
+    """What it treats: programs of torch, sessions of ONNX Runtime (a `.onnx` file is the target), or both."""
     hidden: bool = False
     """Not offered and not listed; for tests and the placebo."""
 

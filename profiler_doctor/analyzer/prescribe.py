@@ -40,14 +40,18 @@ def named(fixes: Sequence[Fix], names: Sequence[str]) -> tuple[Fix, ...]:
     return tuple(by_name[name] for name in names)
 
 
-def to_try(examination: Examination, fixes: Sequence[Fix], asked: Sequence[str] = ()) -> tuple[Fix, ...]:
+def to_try(
+    examination: Examination, fixes: Sequence[Fix], asked: Sequence[str] = (), *, graph: bool = False
+) -> tuple[Fix, ...]:
     """The fixes for what was found and matters, and those asked for by name. Raises UnknownFix.
 
+    Of a `graph` for ONNX Runtime all settings of its session: no rule can tell what they are worth, they are few.
     Cheapest first, and other settings of a fix after all of them: a budget that is short is cut at the end.
     """
     asked_for = named(fixes, asked)
     found = {outcome.code for outcome in examination.outcomes if outcome.status == "found"}
-    wanted = [fix for fix in fixes if fix in asked_for or (not fix.hidden and found & set(fix.cures))]
+    fitting = [fix for fix in fixes if not fix.hidden and (fix.of == "onnx") == graph]
+    wanted = [fix for fix in fixes if fix in asked_for or (fix in fitting and (graph or found & set(fix.cures)))]
     return tuple(sorted(wanted, key=_place))
 
 

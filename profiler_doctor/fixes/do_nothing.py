@@ -31,5 +31,6 @@ FIX = Fix(
     changes_numbers="",
     rank=0,
     treat=_treat,
+    of="any",
     hidden=True,
 )

@@ -13,26 +13,12 @@ Source: https://docs.pytorch.org/docs/stable/generated/torch.set_flush_denormal.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-
-from profiler_doctor.analyzer.kinds import Fix, Machine, Unsuitable
+from profiler_doctor.analyzer.kinds import Fix, Machine
+from profiler_doctor.fixes._denormals import flushing
 
 
 def _applies(machine: Machine) -> str | None:
     return None if machine.device == "cpu" else "the work does not run on a CPU"
-
-
-@contextmanager
-def _set_up(_machine: Machine) -> Iterator[None]:
-    import torch
-
-    if not torch.set_flush_denormal(True):
-        raise Unsuitable("this CPU cannot flush them")
-    try:
-        yield
-    finally:
-        torch.set_flush_denormal(False)
 
 
 FIX = Fix(
@@ -43,5 +29,5 @@ FIX = Fix(
     changes_numbers="numbers below 1.2e-38 become zero",
     rank=0,
     applies=_applies,
-    set_up=_set_up,
+    set_up=lambda _: flushing(),
 )

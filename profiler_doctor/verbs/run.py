@@ -57,7 +57,8 @@ def run(options: RunOptions) -> ExitCode:
     """The whole road: capture, read, examine, prescribe, try, report."""
     fixes = find("profiler_doctor.fixes", Fix).items
     named(fixes, options.attempts)
-    road = diagnosed(options, lambda examination: to_try(examination, fixes, options.attempts))
+    graph = options.target.is_graph
+    road = diagnosed(options, lambda examination: to_try(examination, fixes, options.attempts, graph=graph))
     return reported(options, road, _judged(road.document, road.captured, options.output.fail_on))
 
 
@@ -80,7 +81,8 @@ def diagnosed(
         captured = capture(options.target, _recording(options, budget, waiting))
         waiting.say("reading what was recorded")
         trace = _joined(captured)
-        examination = prescribe(examine(trace, rules, chosen), fixes)
+        fitting = [fix for fix in fixes if (fix.of == "onnx") == options.target.is_graph]
+        examination = prescribe(examine(trace, rules, chosen), fitting)
         trying = Trying(options.verify, options.timeout_s, budget, waiting.say, options.attempts, fix_files)
         tried = tuple(tried_on(captured, wanted(examination), trying))
         return Road(diagnosis(_subject(captured, options), trace, examination, tried), captured)
@@ -129,6 +131,8 @@ def _notes(captured: Captured) -> Iterator[HealthNote]:
         yield HealthNote(code="CUT", message=sentence)
     if captured.script_exit:
         yield HealthNote(code="SCRIPT-FAILED", message=f"The script {ended_how(captured.script_exit)}.")
+    if captured.facts.onnx is not None:
+        yield HealthNote(code="INPUTS", message=captured.facts.onnx.inputs)
     if captured.source is None:
         message = "No steps were found, so times and shares are of the recorded window. --step NAME names a range."
         yield HealthNote(code="NO-STEPS", message=message)

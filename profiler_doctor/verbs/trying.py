@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 
 from profiler_doctor.analyzer.capture.budget import Budget
 from profiler_doctor.analyzer.capture.environment import machine
@@ -15,6 +16,7 @@ from profiler_doctor.analyzer.prescribe import affordable
 from profiler_doctor.analyzer.trial import TrialProgress, TrialRequest, trials
 from profiler_doctor.analyzer.trial_arm import Program
 from profiler_doctor.analyzer.trial_verdict import Cure, unmade
+from profiler_doctor.reports.wording import plural
 
 
 @dataclass(frozen=True)
@@ -41,24 +43,34 @@ def tried_on(captured: Captured, wanted: Sequence[Fix], trying: Trying) -> Itera
         yield from trials(_request(captured, trying), within)
     for fix, reason in reasons.items():
         if fix not in within:
-            yield unmade(Cure((fix,)), "not_tried", reason or _beyond(trying, fix, len(within)))
+            yield unmade(Cure((fix,)), "not_tried", reason or _beyond(trying, len(within)))
 
 
-def _beyond(trying: Trying, fix: Fix, tried: int) -> str:
+def _beyond(trying: Trying, tried: int) -> str:
     return (
-        f"the budget of {trying.budget.total_s:g} s was given to {tried} others; a larger --budget, "
-        f"or `profiler-doctor verify --fix {fix.name}`, tries it"
+        f"the budget of {trying.budget.total_s:g} s was given to {plural(tried, 'other fix', 'other fixes')}; "
+        "a larger --budget, or `profiler-doctor verify` with its name, tries it"
     )
 
 
 def _why_not(fix: Fix, captured: Captured, trying: Trying) -> str | None:
     if not trying.verify:
         return "--no-verify asked for a diagnosis only"
+    if captured.facts.onnx is not None and (why := _not_for_graphs(fix)):
+        return why
     if fix.treat is not None and not captured.facts.roots:
         return "no module: the script calls no nn.Module with parameters that the fix could be applied to"
     if captured.source is None:
         return "no steps were found, and without steps two programs cannot take turns"
     return fix.applies(machine(captured.facts))
+
+
+def _not_for_graphs(fix: Fix) -> str | None:
+    if fix.of == "torch":
+        return "it changes programs of torch, and the target is a graph for ONNX Runtime"
+    if find_spec("torch") is None:
+        return "torch is not installed, and what compares answers in a trial needs it: pip install torch"
+    return None
 
 
 def _request(captured: Captured, trying: Trying) -> TrialRequest:

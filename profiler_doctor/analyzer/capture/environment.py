@@ -18,7 +18,7 @@ from profiler_doctor.analyzer.capture import processors
 from profiler_doctor.analyzer.facts import Facts
 from profiler_doctor.analyzer.kinds import Machine
 
-PACKAGES = ("torch", "numpy", "triton", "transformers", "torchvision")
+PACKAGES = ("torch", "numpy", "triton", "transformers", "torchvision", "onnxruntime", "onnx")
 """Whose version changes how fast a model runs."""
 GIT_S = 5.0
 
@@ -67,6 +67,7 @@ def machine(facts: Facts) -> Machine:
         training=facts.backward_calls > 0 or facts.optimizer_steps > 0,
         input_ranks=frozenset(rank for root in facts.roots for rank in root.input_ranks),
         compiled=any(root.compiled for root in facts.roots),
+        onnx_providers=frozenset(facts.onnx.available) if facts.onnx else frozenset(),
     )
 
 

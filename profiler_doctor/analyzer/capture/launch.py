@@ -33,6 +33,9 @@ LEAVING_S = 15.0
 REAP_S = 1.0
 """A process that was killed is gone by then."""
 LISTEN_S = 0.2
+GRAPH = ".onnx"
+GRAPH_PROGRAM = "profiler_doctor.analyzer.capture.child.onnx_program"
+"""What a graph is run by, step after step, as a script of the user's would."""
 """Longest wait for a message: how late a deadline may be noticed."""
 
 Message = Mapping[str, Any]
@@ -40,7 +43,10 @@ Message = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Target:
-    """The program as the user typed it: a script file (or folder, or zip), or a module."""
+    """The program as the user typed it: a script file (or folder, or zip), a module, or an ONNX graph.
+
+    The arguments of a graph choose shapes: `batch=8`, `pixels=8x3x224x224`.
+    """
 
     script: str | None = None
     module: str | None = None
@@ -51,6 +57,8 @@ class Target:
     @property
     def command(self) -> tuple[str, ...]:
         """What follows `python`."""
+        if self.is_graph:
+            return ("-m", GRAPH_PROGRAM, self.script or "", *self.arguments)
         first = ("-m", self.module) if self.module is not None else (self.script or "",)
         return (*first, *self.arguments)
 
@@ -58,6 +66,11 @@ class Target:
     def name(self) -> str:
         """What people call it: "model.py", "package.module"."""
         return self.module if self.module is not None else Path(self.script or "").name
+
+    @property
+    def is_graph(self) -> bool:
+        """Whether it is a file for ONNX Runtime and not for Python."""
+        return self.module is None and (self.script or "").endswith(GRAPH)
 
     def check(self) -> None:
         """Raise where there is nothing to run."""

@@ -102,5 +102,5 @@ def source_from(raw: Mapping[str, Any] | None) -> StepSource | None:
 def _machine(raw: dict[str, Any] | None) -> Machine | None:
     if raw is None:
         return None
-    sets = {name: frozenset(raw[name]) for name in ("cpu_flags", "input_ranks")}
+    sets = {name: frozenset(raw[name]) for name in ("cpu_flags", "input_ranks", "onnx_providers")}
     return Machine(**{**raw, **sets})

@@ -100,11 +100,19 @@ def capture(target: Target, options: Options) -> Captured:
     known = environment(("python", *target.command))
     place = folder.make(target.name, Path.cwd(), datetime.now())  # the user's own clock
     with launch.ending_with_us(), folder.kept_if_whole(place):
-        captured = _Recording(target, options, place).captured(known)
+        captured = _recorded(target, options, place, known)
         write_whole(place / "environment.json", json.dumps(captured.environment, indent=1).encode())
         write_whole(place / "facts.json", json.dumps(asdict(captured.facts)).encode())
     folder.point_latest(place)
     return captured
+
+
+def _recorded(target: Target, options: Options, place: Path, known: Mapping[str, object]) -> Captured:
+    if target.is_graph:
+        from profiler_doctor.analyzer.capture.graphs import recorded
+
+        return recorded(target, options, place, known)
+    return _Recording(target, options, place).captured(known)
 
 
 class _Recording:
