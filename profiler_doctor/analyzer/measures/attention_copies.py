@@ -44,12 +44,8 @@ def _towards_product(trace: Trace, places: range, sizes: set[int]) -> list[int]:
             break
         row = int(called.rows[place])
         given = tensors(trace, row)
-        if (
-            called.letters[place] == COPY
-            and trace.events.name_of(row) not in ASSIGNS
-            and given
-            and given[0].size in sizes
-        ):
+        copies = called.letters[place] == COPY and trace.events.name_of(row) != ASSIGNMENT
+        if copies and given and given[0].size in sizes:
             in_order = given[0].strides is None or given[0].strides[-1] == 1
             found += [row] if in_order else []
     return found
