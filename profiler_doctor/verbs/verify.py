@@ -70,7 +70,7 @@ def _own(file: Path) -> tuple[Fix, ...]:
 
 
 def _unknown(name: str, known: Sequence[str]) -> str:
-    close = get_close_matches(name, known, n=3, cutoff=0.5)
+    close = get_close_matches(name, known, n=3, cutoff=0.6)
     what = f"Did you mean {' or '.join(close)}?" if close else f"Choose from {', '.join(sorted(known))}."
     return f"--fix {name}: there is no such fix. {what}"
 
