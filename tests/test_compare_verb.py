@@ -54,6 +54,20 @@ def test_markdown_goes_into_a_file(pair: tuple[str, str], tmp_path: Path) -> Non
     assert "| aten::mm | 1 | 100 ns → 70 ns | -30 ns (-30.0 %) |" in (tmp_path / "compare.md").read_text("utf-8")
 
 
+@pytest.mark.parametrize("words", [("--format", "html"), ("--out", "FILE")])
+def test_a_page_is_written_where_the_file_is_named_as_one(
+    pair: tuple[str, str], tmp_path: Path, words: tuple[str, str]
+) -> None:
+    out = tmp_path / "compare.html"
+
+    ended = doctor("compare", *pair, words[0], words[1].replace("FILE", str(out)))
+
+    page = out.read_text("utf-8") if "FILE" in words else ended.stdout
+    assert (ended.returncode, ended.stderr) == (0, "")
+    assert page.startswith("<!doctype html>")
+    assert "-30 ns (-30.0 %)" in page
+
+
 def test_documents_and_the_folders_of_runs_are_taken_too(pair: tuple[str, str], tmp_path: Path) -> None:
     for name, trace in zip(("one", "two"), pair, strict=True):
         assert doctor("analyze", trace, "--out", str(tmp_path / name)).returncode == 0
@@ -96,4 +110,4 @@ def test_a_format_that_is_none_is_named(pair: tuple[str, str]) -> None:
     ended = doctor("compare", *pair, "--format", "xml")
 
     assert ended.returncode == 2
-    assert "Choose from text, md, json" in ended.stderr
+    assert "Choose from text, md, json, html" in ended.stderr

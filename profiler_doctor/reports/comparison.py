@@ -26,29 +26,29 @@ def text(comparison: Comparison, top: int) -> str:
         f"A  {wording.plain(comparison.before)}",
         f"B  {wording.plain(comparison.after)}",
         "",
-        _step(comparison),
+        sentence(comparison),
         "",
     ]
-    lines += [*_aligned(_numbers(comparison)), ""]
+    lines += [*_aligned(numbers(comparison)), ""]
     for table, title in TABLES:
         changes: Sequence[Change] = getattr(comparison, table)
-        lines += [f"{title}: {_summary(changes)}", *_aligned(_rows(changes, comparison, top)), ""]
-    whole = "\n".join([*lines, LEGEND + comparison.unit, *_notes(comparison)])
+        lines += [f"{title}: {summary(changes)}", *_aligned(_rows(changes, comparison, top)), ""]
+    whole = "\n".join([*lines, LEGEND + comparison.unit, *notes(comparison)])
     return BLANK_LINES.sub("\n\n", whole) + "\n"
 
 
 def markdown(comparison: Comparison, top: int) -> str:
     """For a pull request, the same."""
-    lines = [f"### {_cell(comparison.before)} → {_cell(comparison.after)}", "", _cell(_step(comparison)), ""]
-    lines += [*_piped(_numbers(comparison)), ""]
+    lines = [f"### {_cell(comparison.before)} → {_cell(comparison.after)}", "", _cell(sentence(comparison)), ""]
+    lines += [*_piped(numbers(comparison)), ""]
     for table, title in TABLES:
         changes: Sequence[Change] = getattr(comparison, table)
-        lines += [f"**{title}:** {_summary(changes)}", "", *_piped(_rows(changes, comparison, top)), ""]
-    whole = "\n".join([*lines, _cell(LEGEND + comparison.unit), "", *map(_cell, _notes(comparison))])
+        lines += [f"**{title}:** {summary(changes)}", "", *_piped(_rows(changes, comparison, top)), ""]
+    whole = "\n".join([*lines, _cell(LEGEND + comparison.unit), "", *map(_cell, notes(comparison))])
     return BLANK_LINES.sub("\n\n", whole) + "\n"
 
 
-def _step(comparison: Comparison) -> str:
+def sentence(comparison: Comparison) -> str:
     """The sentence that goes first."""
     step = comparison.step
     if step.ratio is None:
@@ -60,17 +60,19 @@ def _step(comparison: Comparison) -> str:
     return f"{said} ({step.reason}): {times}."
 
 
-def _summary(changes: Sequence[Change]) -> str:
+def summary(changes: Sequence[Change]) -> str:
     """How many rows changed, and in what way."""
     counts = [(status, sum(change.status == status for change in changes)) for status in MARKS]
     return ", ".join(f"{count:,} {status}" for status, count in counts if count) or "none"
 
 
-def _notes(comparison: Comparison) -> list[str]:
+def notes(comparison: Comparison) -> list[str]:
+    """What qualifies the comparison, a sentence each."""
     return [f"- {wording.plain(note)}" for note in comparison.notes]
 
 
-def _numbers(comparison: Comparison) -> list[Cells]:
+def numbers(comparison: Comparison) -> list[Cells]:
+    """The totals that differ, below a row of headings; empty where none does."""
     rows = [_number(number) for number in comparison.numbers if number.before != number.after]
     return [(f"per {comparison.unit}", "A", "B", "change"), *rows] if rows else []
 
@@ -97,14 +99,22 @@ def _rows(changes: Sequence[Change], comparison: Comparison, top: int) -> list[C
 
 
 def _row(change: Change, comparison: Comparison) -> Cells:
+    return (mark(change), wording.plain(change.name, NAME), *cells(change, comparison))
+
+
+def mark(change: Change) -> str:
+    """The sign that goes before a row; `LEGEND` says what each means."""
+    return WITHIN_SPREAD if change.apart is False and change.status == "changed" else MARKS[change.status]
+
+
+def cells(change: Change, comparison: Comparison) -> Cells:
+    """Count, host time and its change, GPU time and its change, each empty where it says nothing."""
     per = (comparison.steps_before, comparison.steps_after) if comparison.unit == "step" else (1, 1)
     sides = [(amount, steps) for amount, steps in zip((change.before, change.after), per, strict=True)]
     counts = [f"{amount.count / steps:,.4g}" if amount else "" for amount, steps in sides]
     host = [amount.host_ns / steps if amount else None for amount, steps in sides]
     gpu = [amount.gpu_ns / steps if amount else None for amount, steps in sides]
-    mark = WITHIN_SPREAD if change.apart is False and change.status == "changed" else MARKS[change.status]
-    times = (*_both(host, change.host_change_ns), *_both(gpu, change.gpu_change_ns))
-    return (mark, wording.plain(change.name, NAME), _arrow(counts), *times)
+    return (_arrow(counts), *_both(host, change.host_change_ns), *_both(gpu, change.gpu_change_ns))
 
 
 def _both(sides: Sequence[float | None], change_ns: float | None) -> tuple[str, str]:

@@ -14,9 +14,12 @@ from profiler_doctor.analyzer.errors import ExitCode, UserError
 from profiler_doctor.analyzer.sides import side_of_document, side_of_trace
 from profiler_doctor.analyzer.sources import traces
 from profiler_doctor.reports import comparison as shown
+from profiler_doctor.reports.comparison_page import ROWS, page
 from profiler_doctor.verbs.destination import put
 from profiler_doctor.verbs.output import BadOption
 
+TOP = 10
+"""Rows of each table that a terminal shows."""
 DOCUMENT = "diagnosis.json"
 LARGEST_DOCUMENT = 1 << 26
 """Bytes; a larger file is a trace, and is not read whole only to find that out."""
@@ -32,9 +35,11 @@ class CompareOptions:
 
     before: str
     after: str
-    format_: str
+    format_: str | None
+    """None: by the name of `out`."""
     out: Path | None
-    top: int
+    top: int | None
+    """Rows of each table; None: as many as suit the format."""
 
 
 def compare(options: CompareOptions) -> ExitCode:
@@ -64,11 +69,19 @@ def _is_document(path: Path) -> bool:
 
 
 def _format(options: CompareOptions) -> Callable[[Comparison], bytes]:
+    top = options.top or TOP
     formats: dict[str, Callable[[Comparison], bytes]] = {
-        "text": lambda comparison: shown.text(comparison, options.top).encode("utf-8", "replace"),
-        "md": lambda comparison: shown.markdown(comparison, options.top).encode("utf-8", "replace"),
+        "text": lambda comparison: shown.text(comparison, top).encode("utf-8", "replace"),
+        "md": lambda comparison: shown.markdown(comparison, top).encode("utf-8", "replace"),
         "json": lambda comparison: f"{json.dumps(asdict(comparison), indent=2)}\n".encode(),
+        "html": lambda comparison: page(comparison, options.top or ROWS),
     }
-    if options.format_ not in formats:
-        raise BadOption(f"--format {options.format_}: there is no such format. Choose from {', '.join(formats)}.")
-    return formats[options.format_]
+    named = options.format_ or _by_name(options.out)
+    if named not in formats:
+        raise BadOption(f"--format {named}: there is no such format. Choose from {', '.join(formats)}.")
+    return formats[named]
+
+
+def _by_name(out: Path | None) -> str:
+    """The format that goes without saying: a page where the file is named as one."""
+    return "html" if out is not None and out.suffix.lower() in (".html", ".htm") else "text"
