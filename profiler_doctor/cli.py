@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -22,6 +24,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+
+FULL = (errno.ENOSPC, errno.EDQUOT)
+"""A disk or quota that is full: a fault that the user can act on, wherever it is met."""
 
 Format = Annotated[str, typer.Option("--format", help="What goes to standard output: text, json or md.")]
 Out = Annotated[Path | None, typer.Option("--out", help="Folder for the files (default: the run's own folder).")]
@@ -294,8 +299,23 @@ def main() -> None:
     """The console script. Faults that the user can act on are sentences on standard error; all else is our bug."""
     from profiler_doctor.analyzer.errors import UserError
 
+    _open_what_is_closed()
     try:
         app()
     except UserError as error:
         sys.stderr.write(f"profiler-doctor: {error}\n")
         sys.exit(error.exit_code)
+    except OSError as error:
+        if error.errno not in FULL:
+            raise
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what is left to write would fail again at the very end
+        sys.stderr.write(f"profiler-doctor: {error.filename or 'The output'} cannot be written: {error.strerror}.\n")
+        sys.exit(2)
+
+
+def _open_what_is_closed() -> None:
+    """Give standard streams that the shell has closed (`>&-`) a place, so that no file of ours takes their numbers."""
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            os.dup2(os.open(os.devnull, os.O_RDWR), number)
+            setattr(sys, name, open(number, "r" if number == 0 else "w", encoding="utf-8"))  # noqa: PTH123, SIM115

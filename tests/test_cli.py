@@ -122,3 +122,26 @@ def test_the_version_names_what_changes_a_measurement() -> None:
     assert f"Python {platform.python_version()}, torch " in others
     assert f"numpy {numpy.__version__}" in others
     assert "accelerators" in others
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no device that is always full")
+def test_a_full_disk_is_a_sentence_and_exit_2() -> None:
+    with Path("/dev/full").open("w") as full:
+        command = [sys.executable, "-m", "profiler_doctor", "rules"]
+        asked = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+
+    assert asked.returncode == 2
+    assert asked.stderr == "profiler-doctor: The output cannot be written: No space left on device.\n"
+
+
+def test_a_closed_standard_output_is_no_fault(tmp_path: Path) -> None:
+    trace = tmp_path / "trace.json"
+    trace.write_text(
+        '{"traceEvents": [{"ph": "X", "cat": "cpu_op", "name": "a", "ts": 1, "dur": 2, "pid": 1, "tid": 1}]}'
+    )
+
+    command = f"{sys.executable} -m profiler_doctor analyze {trace} --out {tmp_path} >&-"
+    asked = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=False)
+
+    assert (asked.returncode, asked.stderr) == (0, "")
+    assert json.loads((tmp_path / "diagnosis.json").read_text())["schema_version"] == 1

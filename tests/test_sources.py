@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import os
 import shutil
 import sys
 import tarfile
@@ -13,6 +14,7 @@ from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
+from threading import Thread
 
 import pytest
 
@@ -158,6 +160,20 @@ def test_standard_input_may_be_a_trace_or_an_archive(tmp_path: Path) -> None:
     assert [trace.source for trace in traces(["-"], io.BytesIO(path.read_bytes())).traces] == ["standard input"]
     job = traces(["-"], io.BytesIO(packed.getvalue()))
     assert [(trace.rank, trace.source) for trace in job.traces] == [(3, "standard input!rank3.json")]
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes here")
+def test_a_pipe_that_is_named_is_read_like_standard_input(tmp_path: Path) -> None:
+    content = _small(tmp_path, "trace.json").read_bytes()
+    os.mkfifo(tmp_path / "pipe")
+    writer = Thread(target=(tmp_path / "pipe").write_bytes, args=(content,))
+    writer.start()
+
+    [trace] = traces([tmp_path / "pipe"]).traces
+
+    writer.join()
+    assert trace.source == str(tmp_path / "pipe")
+    assert len(trace.events) == 1
 
 
 def test_addresses_are_fetched_one_or_a_whole_folder(tmp_path: Path) -> None:

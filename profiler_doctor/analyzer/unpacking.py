@@ -72,7 +72,7 @@ def local_files(inputs: Sequence[str | Path], workspace: Workspace) -> list[File
 
 def _files(given: str, workspace: Workspace) -> Iterable[File]:
     if given == STANDARD_INPUT:
-        return _unpacked(File(_spooled(workspace), "standard input"), workspace)
+        return _unpacked(File(_spooled(workspace.stdin, workspace), "standard input"), workspace)
     if ADDRESS.match(given):
         return (file for fetched in _fetched(given, workspace) for file in _unpacked(fetched, workspace))
     path = Path(given)
@@ -82,6 +82,9 @@ def _files(given: str, workspace: Workspace) -> Iterable[File]:
         )
     if path.is_dir():
         return (file for found in _in_folder(path) for file in _unpacked(found, workspace))
+    if path.is_fifo():  # `<(zcat trace.gz)`: it can be read once, and a format is found by reading
+        with path.open("rb") as pipe:
+            return _unpacked(File(_spooled(pipe, workspace), str(path)), workspace)
     return _unpacked(File(path, str(path)), workspace)
 
 
@@ -92,10 +95,10 @@ def _in_folder(folder: Path) -> Iterator[File]:
             yield File(path, str(path), alone=False)
 
 
-def _spooled(workspace: Workspace) -> Path:
+def _spooled(pipe: IO[bytes], workspace: Workspace) -> Path:
     path = workspace.place("standard-input")
     with path.open("wb") as file:
-        shutil.copyfileobj(workspace.stdin, file)
+        shutil.copyfileobj(pipe, file)
     return path
 
 
