@@ -169,3 +169,10 @@ def test_without_steps_a_counterpart_stands_among_the_same_ops(tmp_path: Path) -
 def test_without_steps_an_op_among_other_ones_has_no_counterpart(tmp_path: Path) -> None:
     one, other = windows_of(tmp_path, ("a", "b", "softmax", "c")), windows_of(tmp_path, ("a", "x", "softmax", "c"))
     assert twins(one, other, np.array([2])).tolist() == [-1]
+
+
+def test_a_number_of_thousands_of_digits_is_no_line(tmp_path: Path) -> None:
+    built = TraceBuilder().frame(f"model.py({'9' * 5_000}): forward", 0, 100).op("aten::mm", 10, 20)
+    trace = built.trace(tmp_path)
+
+    assert source_of(trace, trace.rows("cpu_op")) == [None]

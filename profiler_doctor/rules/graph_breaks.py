@@ -41,7 +41,7 @@ from profiler_doctor.analyzer.measures.window import used_steps
 from profiler_doctor.analyzer.model import Where
 from profiler_doctor.analyzer.trace import Trace
 
-RESUMED = re.compile(r"^(?P<file>.+)\(\d+\): torch_dynamo_resume_in_\w+_at_(?P<line>\d+)$")
+RESUMED = re.compile(r"^(?P<file>.+)\(\d+\): torch_dynamo_resume_in_\w+_at_(?P<line>\d{1,9})$")
 """The Python frame in which a function goes on after a break, as the profiler names it."""
 
 

@@ -21,7 +21,7 @@ PHASES = re.compile(
 )
 """Slices in which something is compiled, where no mark says so; the timed ones are there from torch 2.1 on."""
 REGION = re.compile(r"^Torch-Compiled Region: (?P<id>\S+)")
-ID = re.compile(r"^!?(?:\d+/)?(?P<frame>\d+)/(?P<turn>\d+)(?:_\d+)?$")
+ID = re.compile(r"^!?(?:\d+/)?(?P<frame>\d{1,18})/(?P<turn>\d{1,18})(?:_\d+)?$")
 """A compile id: frame/recompilation, with the compiled autograd's number before it and the attempt's after it."""
 
 

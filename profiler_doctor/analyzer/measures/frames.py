@@ -14,7 +14,7 @@ import numpy as np
 from profiler_doctor.analyzer.measures.nesting import Nesting, innermost_at, nest
 from profiler_doctor.analyzer.trace import Bools, Ints, Trace, measure
 
-FRAME = re.compile(r"(?P<file>.+)\((?P<line>\d+)\): (?P<function>.*)$", re.DOTALL)
+FRAME = re.compile(r"(?P<file>.+)\((?P<line>\d{1,9})\): (?P<function>.*)$", re.DOTALL)
 """How the profiler names a Python frame. The line is the function's first one, or, for a frame that was open when the
 recording began, the line it stood on then."""
 MODULE_FRAME = re.compile(r"nn\.Module: (?P<name>.+)$", re.DOTALL)
