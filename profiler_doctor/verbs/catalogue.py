@@ -21,8 +21,8 @@ RULES_START = """\
 Each rule is one file in `profiler_doctor/rules/`, and this page is made from them. `profiler-doctor explain CODE`
 prints one entry. Rules whose code begins with MSR speak of the measurement: they qualify what the others say and are no
 findings themselves. A share is of the step, and a finding below 1 % of it is listed as "checked, does not matter".
-RULES.md, which many of them name as their source, is the team's own collection of measured thresholds; it is not part of
-the package, and what a rule took from it stands in the rule.
+RULES.md, which many of them name as their source, is the team's own collection of measured thresholds; it is not part
+of the package, and what a rule took from it stands in the rule.
 
 To leave a rule out: `--ignore CODE`, `ignore = ["CODE"]` in `[tool.profiler-doctor]` of pyproject.toml, or
 `# profiler-doctor: ignore[CODE]` on the line that a finding names (or in the function that begins there). Everywhere a
