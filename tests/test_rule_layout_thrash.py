@@ -21,20 +21,26 @@ TO_LAST, TO_FIRST = (NHWC, NCHW), (NCHW, NHWC)
 
 
 def steps_of_1_ms(
-    folder: Path, *ways: tuple[list[int], list[int]], shape: list[int] = SHAPE, conv: bool = True
+    folder: Path,
+    *ways: tuple[list[int], list[int]],
+    shape: list[int] = SHAPE,
+    inside: str = "",
+    image: list[int] | None = SHAPE,
 ) -> Trace:
     """Four steps; in each a convolution, and copies of 50 µs every 100 µs."""
     built = TraceBuilder()
     for number in range(4):
         start = number * 1_000_000
         built.step(number, start, 1_000_000)
-        if conv:
+        if image:
             weight = ([16, 16, 3, 3], KIND)
             built.op(
-                "aten::conv2d", start, 90_000, **arguments((SHAPE, KIND), weight, "", "[1, 1]", "[1, 1]", "[1, 1]", 1)
+                "aten::conv2d", start, 90_000, **arguments((image, KIND), weight, "", "[1, 1]", "[1, 1]", "[1, 1]", 1)
             )
         for place, way in enumerate(ways, 1):
             at = start + place * 100_000
+            if inside:
+                built.op(inside, at - 1_000, 60_000)
             built.op("aten::contiguous", at, 50_000, **arguments((shape, KIND), 0, strides=[way[1]]))
             built.op("aten::clone", at + 1_000, 48_000, **arguments((shape, KIND), 0, strides=[way[1]]))
             built.op("aten::copy_", at + 5_000, 40_000, **arguments((shape, KIND), (shape, KIND), 0, strides=[*way]))
@@ -60,8 +66,24 @@ def test_one_change_of_layout_is_no_thrashing(tmp_path: Path) -> None:
     assert ask(RULE, steps_of_1_ms(tmp_path, TO_LAST, TO_LAST)) == []
 
 
+@pytest.mark.parametrize("inside", ["aten::convolution_backward", "aten::conv_transpose2d"])
+def test_what_a_convolution_copies_by_itself_is_not_the_programs(tmp_path: Path, inside: str) -> None:
+    assert ask(RULE, steps_of_1_ms(tmp_path, TO_LAST, TO_FIRST, inside=inside)) == []
+
+
+@pytest.mark.parametrize(("second", "found"), [("to last", False), ("to first", True)])
+def test_as_many_channels_as_rows_hide_no_direction(tmp_path: Path, second: str, found: bool) -> None:
+    cube = [2, 16, 16, 16]
+    first, last = [4096, 256, 16, 1], [4096, 1, 256, 16]
+    again = (last, first) if second == "to last" else (first, last)
+
+    trace = steps_of_1_ms(tmp_path, (last, first), again, shape=cube, image=cube)
+
+    assert bool(ask(RULE, trace)) is found
+
+
 def test_without_a_convolution_nothing_prefers_one_of_the_orders(tmp_path: Path) -> None:
-    assert ask(RULE, steps_of_1_ms(tmp_path, TO_LAST, TO_FIRST, conv=False)) == []
+    assert ask(RULE, steps_of_1_ms(tmp_path, TO_LAST, TO_FIRST, image=None)) == []
 
 
 def test_images_that_no_convolution_takes_are_left_in_peace(tmp_path: Path) -> None:

@@ -32,13 +32,15 @@ import pandas as pd
 from profiler_doctor.analyzer.kinds import Edit, Has, Limits, Rule, Sighting, Threshold
 from profiler_doctor.analyzer.measures.convolutions import convolutions
 from profiler_doctor.analyzer.measures.layouts import layout_copies
-from profiler_doctor.analyzer.measures.ops import is_op
+from profiler_doctor.analyzer.measures.ops import inside_named, is_op, named
 from profiler_doctor.analyzer.measures.share import intervals_of, rows_in_window, share, whole
 from profiler_doctor.analyzer.measures.source import where_of
 from profiler_doctor.analyzer.measures.window import window
 from profiler_doctor.analyzer.trace import Trace
 
 Order = tuple[int, ...]
+CONVOLUTION = named(r"^aten::\w*conv")
+"""Copies in there are the library's own: another order of the images need not spare them."""
 
 
 def find(trace: Trace, limits: Limits) -> Iterable[Sighting]:
@@ -75,9 +77,15 @@ def _to_and_fro(trace: Trace) -> pd.DataFrame:
     copies = copies[np.array([_extents(before) in images for before in copies["before"]], np.bool_)]
     copies = copies[copies["row"].isin(rows_in_window(trace, copies["row"])) & is_op(trace)[copies["asked"]]]
     copies = copies[np.array([_moves_channels(turn) for turn in copies["turn"]], np.bool_)]
-    ways = list(zip(copies["before"].tolist(), copies["after"].tolist(), strict=True))
+    copies = copies[~inside_named(trace, copies["asked"].to_numpy(np.int64), CONVOLUTION)]
+    ways = list(zip(copies["before"].tolist(), copies["after"].tolist(), copies["turn"].tolist(), strict=True))
     made = set(ways)
-    return copies[np.array([(after, before) in made for before, after in ways], np.bool_)]
+    return copies[np.array([(after, before, _back(turn)) in made for before, after, turn in ways], np.bool_)]
+
+
+def _back(turn: Order) -> Order:
+    """The turn that undoes one: where channels, rows and columns are as many, the extents alone do not tell."""
+    return tuple(turn.index(place) for place in range(len(turn)))
 
 
 def _extents(dims: Order) -> Order:
