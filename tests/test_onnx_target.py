@@ -12,7 +12,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from profiler_doctor.analyzer.capture import launch
+from profiler_doctor.analyzer.capture import graphs, launch
 from profiler_doctor.analyzer.capture.budget import Budget
 from profiler_doctor.analyzer.capture.child import onnx_recorder, onnx_session
 from profiler_doctor.analyzer.capture.child.onnx_inputs import Unmakeable, made, wishes
@@ -21,6 +21,7 @@ from profiler_doctor.analyzer.capture.child.turns import NO_MACHINE
 from profiler_doctor.analyzer.capture.graphs import UnusableGraph
 from profiler_doctor.analyzer.capture.record import Captured, Options, capture
 from profiler_doctor.analyzer.engine import Examination
+from profiler_doctor.analyzer.errors import ScriptFailed
 from profiler_doctor.analyzer.kinds import Fix, Root, Unsuitable
 from profiler_doctor.analyzer.measures.nodes import graph_beside, node_runs
 from profiler_doctor.analyzer.plugins import find
@@ -164,6 +165,16 @@ def test_without_onnx_runtime_the_sentence_says_what_to_install(
 ) -> None:
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
     assert "pip install onnxruntime" in _refusal(tmp_path, "net.onnx")
+
+
+def test_a_process_that_crashes_in_the_runtime_is_a_sentence_that_names_its_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "net.onnx").write_bytes(b"")
+    (tmp_path / "crash.py").write_text("import os, signal; os.kill(os.getpid(), signal.SIGSEGV)", encoding="utf-8")
+    monkeypatch.setattr(graphs, "RECORDER", "crash")
+    with pytest.raises(ScriptFailed, match=r"ran net\.onnx in ONNX Runtime was killed by SIGSEGV"):
+        _captured(tmp_path)
 
 
 def _refusal(folder: Path, name: str) -> str:

@@ -30,6 +30,7 @@ def found(operators: str) -> list[tuple[str, int]]:
         ("Div Erf Add Mul Mul", ("Gelu", 5)),
         ("Pow Mul Add Mul Tanh Add Mul Mul", ("FastGelu", 8)),
         ("MatMul Div Add Softmax MatMul", ("Attention", 5)),
+        ("FusedMatMul Softmax MatMul", ("Attention", 3)),  # the scale and the transpose of the keys are in the first
         ("Slice Slice Neg Concat Mul Add", ("RotaryEmbedding", 6)),
     ],
 )

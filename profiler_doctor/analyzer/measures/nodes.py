@@ -23,7 +23,7 @@ FUSIONS = {
     "SimplifiedLayerNormalization": r"(?:Pow|Mul) ReduceMean Add Sqrt (?:Reciprocal|Div)(?: Cast)? Mul(?: Mul)?",
     "Gelu": r"(?:Div|Mul) Erf Add Mul(?: Mul)?",
     "FastGelu": r"(?:Pow|Mul Mul) Mul Add Mul Tanh Add Mul(?: Mul)?",
-    "Attention": r"MatMul (?:(?:Div|Mul|Add|Where) )*Softmax (?:Cast )?MatMul",
+    "Attention": r"(?:Fused)?MatMul (?:(?:Div|Mul|Add|Where) )*Softmax (?:Cast )?(?:Fused)?MatMul",
     "RotaryEmbedding": r"(?:Slice Slice|Split) Neg Concat Mul Add",
     "one Cast": "Cast Cast",
     "one Transpose": "Transpose Transpose",
