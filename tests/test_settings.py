@@ -32,11 +32,14 @@ def test_no_settings_are_fine(tmp_path: Path) -> None:
     [
         ("[tool.profiler-doctor\n", "is not valid TOML"),
         ('[tool.profiler-doctor]\nselect = "SYN"\n', "select must be a list"),
+        ("x = '\udcff'\n", "is not valid TOML: 'utf-8' codec"),
+        ("[tool]\nprofiler-doctor = 5\n", "must be a table"),
+        ("[tool.profiler-doctor.rules]\nSYN001 = 1\n", "rules.SYN001. must be a table of thresholds"),
         ('[tool.profiler-doctor.rules.SYN001]\nx = "much"\n', "rules.SYN001.x must be a number, not 'much'"),
     ],
 )
 def test_what_cannot_be_used_is_said_with_its_file_and_key(tmp_path: Path, text: str, says: str) -> None:
-    (tmp_path / "pyproject.toml").write_text(text)
+    (tmp_path / "pyproject.toml").write_bytes(text.encode("utf-8", "surrogateescape"))
 
     with pytest.raises(BadSettings, match=says) as raised:
         settings(tmp_path)

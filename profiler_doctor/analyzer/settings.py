@@ -46,15 +46,17 @@ def project_table(folder: Path) -> tuple[Mapping[str, object], Path] | None:
 
 def _table(file: Path) -> Mapping[str, object] | None:
     try:
-        text = file.read_text(encoding="utf-8")
+        content = file.read_bytes()
     except OSError:
         return None
     try:
-        tool = tomllib.loads(text).get("tool", {})
-    except tomllib.TOMLDecodeError as error:
+        tool = tomllib.loads(content.decode("utf-8")).get("tool", {})
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise BadSettings(f"{file} is not valid TOML: {error}. Mend it, or run from another folder.") from error
-    table = tool.get("profiler-doctor")
-    return table if isinstance(table, dict) else None
+    table = tool.get("profiler-doctor") if isinstance(tool, dict) else None
+    if table is not None and not isinstance(table, dict):
+        raise BadSettings(f"{file}: [tool.profiler-doctor] must be a table.")
+    return table
 
 
 def _checked(table: Mapping[str, object], file: Path) -> Settings:
@@ -75,8 +77,9 @@ def _words(value: object, key: str, file: Path) -> tuple[str, ...]:
 
 
 def _limits(values: object, code: str, file: Path) -> Mapping[str, float]:
-    numbers = values if isinstance(values, dict) else {}
-    for name, number in numbers.items():
+    if not isinstance(values, dict):
+        raise BadSettings(f"{file}: [tool.profiler-doctor.rules.{code}] must be a table of thresholds.")
+    for name, number in values.items():
         if isinstance(number, bool) or not isinstance(number, int | float):
             raise BadSettings(f"{file}: tool.profiler-doctor.rules.{code}.{name} must be a number, not {number!r}.")
-    return {str(name): float(number) for name, number in numbers.items()}
+    return {str(name): float(number) for name, number in values.items()}
