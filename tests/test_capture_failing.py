@@ -63,6 +63,24 @@ def test_a_script_that_hangs_before_its_first_step_is_ended_with_all_its_childre
     assert alive(mark) == []
 
 
+def test_what_a_script_that_ignores_our_signal_starts_meanwhile_is_ended_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    mark = f"late-{os.getpid()}-{time.time_ns()}"
+    script = f"""
+        import signal, subprocess, sys, time
+        def start(*_):
+            subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)", {mark!r}])
+        signal.signal(signal.SIGTERM, start)
+        while True:
+            time.sleep(600)
+    """
+    with pytest.raises(ScriptFailed, match="gave no sign of progress"):
+        recorded(write(tmp_path, script), timeout_s=2.0)
+    assert alive(mark) == []
+
+
 HANGS_AFTER = """
     import time
     import torch

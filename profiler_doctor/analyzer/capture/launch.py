@@ -152,7 +152,8 @@ class Child:
             with contextlib.suppress(psutil.Error):
                 process.terminate()
         _, left = psutil.wait_procs(self._family, timeout=grace_s)
-        for process in left:
+        born = [process for each in left for process in _tree(each.pid)]  # while it ignored SIGTERM
+        for process in {*left, *born}:
             with contextlib.suppress(psutil.Error):
                 process.kill()
         self._family = []
