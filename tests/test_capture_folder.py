@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from profiler_doctor.analyzer.capture import folder
+from profiler_doctor.analyzer.errors import CannotWrite
 
 NOON = datetime(2026, 12, 1, 12, 0, 5)
 
@@ -18,6 +19,13 @@ def test_a_run_folder_is_named_after_time_and_script_and_never_used_twice(tmp_pa
     second = folder.make("train model.py", tmp_path, NOON)
     assert first == tmp_path / ".profiler-doctor" / "20261201-120005-train_model"
     assert second.name == "20261201-120005-train_model-2"
+
+
+def test_a_place_where_no_folder_can_be_made_is_a_sentence(tmp_path: Path) -> None:
+    (tmp_path / ".profiler-doctor").write_bytes(b"")
+
+    with pytest.raises(CannotWrite, match="which cannot be made: File exists"):
+        folder.make("a.py", tmp_path, NOON)
 
 
 def test_git_leaves_all_of_it_alone_but_a_baseline(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 
+from profiler_doctor.analyzer.errors import CannotWrite
 from profiler_doctor.analyzer.files import write_whole
 
 HOME = ".profiler-doctor"
@@ -20,8 +21,20 @@ IGNORED = "*\n!baseline.json\n"
 
 
 def make(name: str, where: Path, now: datetime) -> Path:
-    """A new folder `.profiler-doctor/<time>-<name>/` in `where`, for the run of the script `name` at `now`."""
-    home = where / HOME
+    """A new folder `.profiler-doctor/<time>-<name>/` in `where`, for the run of the script `name` at `now`.
+
+    Raises CannotWrite where it cannot be made, before the script is started.
+    """
+    try:
+        return _made(name, where / HOME, now)
+    except OSError as error:
+        why = error.strerror or error
+        raise CannotWrite(
+            f"The run's files go to {where / HOME}, which cannot be made: {why}. Run elsewhere."
+        ) from error
+
+
+def _made(name: str, home: Path, now: datetime) -> Path:
     home.mkdir(exist_ok=True)
     _sweep_after_the_dead(home)
     if not (home / ".gitignore").exists():
