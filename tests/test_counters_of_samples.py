@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import time
@@ -17,7 +18,10 @@ from profiler_doctor.analyzer.measuring import measured
 from profiler_doctor.verbs.choice import every_rule
 from tests.conftest import ROOT
 
-SAMPLES = sorted((ROOT / "samples").glob("*.py"))
+FEW = ("healthy", "per_sample_loop")
+"""Each sample takes a minute or two; all of them are counted by `make test ALL=1`."""
+EVERY = sorted((ROOT / "samples").glob("*.py"))
+SAMPLES = EVERY if os.environ.get("ALL_SAMPLES") else [path for path in EVERY if path.stem in FEW]
 WINDOWS = 20
 VARYING = {
     "healthy": {"live_bytes"},
