@@ -22,38 +22,14 @@ Source
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
-from profiler_doctor.analyzer.kinds import Has, Limits, Rule, Sighting
-from profiler_doctor.analyzer.measures.chains import described, fusing, in_window, stretches
+from profiler_doctor.analyzer.kinds import Has, Rule
 from profiler_doctor.analyzer.measures.decomposed import rotaries
-from profiler_doctor.analyzer.measures.share import share, whole
-from profiler_doctor.analyzer.measures.source import where_of
-from profiler_doctor.analyzer.measures.window import window
-from profiler_doctor.analyzer.trace import Trace
-
-
-def find(trace: Trace, _: Limits) -> Iterable[Sighting]:
-    """At most one finding, for all of them in the window."""
-    found, span = in_window(trace, rotaries(trace)), window(trace)
-    if not found or span is None:
-        return
-    part = share(trace, [row for chain in found for row in chain.rows])
-    yield Sighting(
-        message=f"Rotary embeddings are written out in single ops, {len(found) / span.per:.3g} times per {span.unit}: "
-        f"{part:.1%} of {whole(trace)}.",
-        where=where_of(trace, max(found, key=lambda chain: chain.moved).rows[0]),
-        evidence=described(trace, found) | {"share": part},
-        intervals_ns=stretches(trace, found),
-        edit=fusing(trace, found),
-        basis="each as one op, as long as its longest piece or as the memory needs for what goes in and out",
-    )
-
+from profiler_doctor.rules._written_out import finder
 
 RULE = Rule(
     code="FUS003",
     name="decomposed-rotary",
     doc=__doc__,
-    find=find,
+    find=finder(rotaries, "Rotary embeddings are written out in single ops"),
     needs=(Has.OPS, Has.SHAPES),
 )

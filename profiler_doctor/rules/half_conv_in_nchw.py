@@ -26,10 +26,10 @@ import re
 from collections.abc import Iterable
 
 from profiler_doctor.analyzer.kinds import Has, Limits, Rule, Sighting, Threshold
-from profiler_doctor.analyzer.measures.convolutions import Convolution, convolutions, is_nchw, is_nhwc
-from profiler_doctor.analyzer.measures.share import intervals_of, rows_in_window, share
+from profiler_doctor.analyzer.measures.share import intervals_of
 from profiler_doctor.analyzer.measures.source import where_of
 from profiler_doctor.analyzer.trace import Trace
+from profiler_doctor.rules._nchw import InNchw, dense_in_nchw
 
 SINCE = {"c10::Half": (7, 0), "c10::BFloat16": (8, 0)}
 """Type → compute capability from which tensor cores multiply it."""
@@ -38,32 +38,18 @@ CDNA = re.compile(r"\bMI\d{2,3}")
 
 def find(trace: Trace, limits: Limits) -> Iterable[Sighting]:
     """At most one finding, for all such convolutions of the window; what it is worth only a trial can tell."""
-    wanted = [call for call in convolutions(trace) if _suffers(trace, call, limits["channels"])]
-    rows = rows_in_window(trace, [call.row for call in wanted]).tolist()
-    part = share(trace, rows)
-    forward = [call for call in wanted if call.forward and call.row in set(rows)]
-    if not forward or part < limits["share"]:
+    wanted = [call for call in dense_in_nchw(trace, limits["channels"]) if _has_matrix_units(trace, call.input.type)]
+    found = InNchw.among(trace, wanted)
+    if not found.forward or found.share < limits["share"]:
         return
-    longest = max(forward, key=lambda call: call.input.size)
+    largest = max(found.forward, key=lambda call: call.input.size)
     yield Sighting(
-        message=f"Convolutions in {longest.input.type.removeprefix('c10::')} on NCHW tensors take {part:.0%} of the "
-        "GPU's work.",
-        where=where_of(trace, longest.row),
-        evidence={
-            "convolutions": len(rows),
-            "share": part,
-            "input": list(longest.input.dims),
-            "strides": list(longest.input.strides or ()),
-            "weight": list(longest.weight.dims),
-            "type": longest.input.type,
-        },
-        intervals_ns=intervals_of(trace, rows),
+        message=f"Convolutions in {largest.input.type.removeprefix('c10::')} on NCHW tensors take {found.share:.0%} of "
+        "the GPU's work.",
+        where=where_of(trace, largest.row),
+        evidence=found.told(largest),
+        intervals_ns=intervals_of(trace, found.rows),
     )
-
-
-def _suffers(trace: Trace, call: Convolution, channels: float) -> bool:
-    dense = call.groups == 1 and not call.transposed and call.channels >= channels
-    return dense and is_nchw(call.input) and not is_nhwc(call.weight) and _has_matrix_units(trace, call.input.type)
 
 
 def _has_matrix_units(trace: Trace, of_type: str) -> bool:

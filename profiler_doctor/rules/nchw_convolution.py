@@ -26,10 +26,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from profiler_doctor.analyzer.kinds import Has, Limits, Rule, Sighting, Threshold
-from profiler_doctor.analyzer.measures.convolutions import Convolution, convolutions, is_nchw, is_nhwc
-from profiler_doctor.analyzer.measures.share import intervals_of, rows_in_window, share, whole
+from profiler_doctor.analyzer.measures.share import intervals_of, whole
 from profiler_doctor.analyzer.measures.source import where_of
 from profiler_doctor.analyzer.trace import Trace
+from profiler_doctor.rules._nchw import InNchw, dense_in_nchw
 
 TENSOR_CORES_FROM = {"float": (8, 0)}
 """Type → compute capability from which tensor cores multiply it (float as TF32, cuDNN's default)."""
@@ -38,33 +38,17 @@ ONEDNN_TYPES = ("float", "c10::BFloat16", "c10::Half")
 
 def find(trace: Trace, limits: Limits) -> Iterable[Sighting]:
     """At most one finding, for all such convolutions of the window; what it is worth only a trial can tell."""
-    wanted = [call for call in convolutions(trace) if _suffers(trace, call, limits["channels"])]
-    rows = rows_in_window(trace, [call.row for call in wanted]).tolist()
-    part = share(trace, rows)
-    forward = [call for call in wanted if call.forward and call.row in set(rows)]
-    if not forward or part < limits["share"]:
+    wanted = [call for call in dense_in_nchw(trace, limits["channels"]) if _prefers_nhwc(trace, call.input.type)]
+    found = InNchw.among(trace, wanted)
+    if not found.forward or found.share < limits["share"]:
         return
-    events = trace.events
-    longest = max(forward, key=lambda call: int(events.dur_ns[call.row]))
+    longest = max(found.forward, key=lambda call: int(trace.events.dur_ns[call.row]))
     yield Sighting(
-        message=f"Dense convolutions take {part:.0%} of {whole(trace)}, and their inputs lie in NCHW order.",
+        message=f"Dense convolutions take {found.share:.0%} of {whole(trace)}, and their inputs lie in NCHW order.",
         where=where_of(trace, longest.row),
-        evidence={
-            "convolutions": len(rows),
-            "share": part,
-            "input": list(longest.input.dims),
-            "strides": list(longest.input.strides or ()),
-            "weight": list(longest.weight.dims),
-            "type": longest.input.type,
-        },
-        intervals_ns=intervals_of(trace, rows),
+        evidence=found.told(longest),
+        intervals_ns=intervals_of(trace, found.rows),
     )
-
-
-def _suffers(trace: Trace, call: Convolution, channels: float) -> bool:
-    dense = call.groups == 1 and not call.transposed and call.channels >= channels
-    in_nchw = is_nchw(call.input) and not is_nhwc(call.weight)
-    return dense and in_nchw and _prefers_nhwc(trace, call.input.type)
 
 
 def _prefers_nhwc(trace: Trace, of_type: str) -> bool:
