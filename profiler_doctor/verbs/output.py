@@ -63,6 +63,12 @@ def check_folder(folder: Path | None, option: str) -> None:
         raise BadOption(f"{option} {folder}: nothing may be written in {nearest}. Name another place.")
 
 
+def logged(options: Output, folder: Path | None) -> Output:
+    """The same, with a TensorBoard log directory to put the trace into. Raises BadOption where none can be made."""
+    check_folder(folder, "--tensorboard")
+    return replace(options, tensorboard=folder)
+
+
 def with_exit_code(diagnosis: Diagnosis, fail_on: str | None) -> Diagnosis:
     """The document with the exit code that `--fail-on` asks for: 1 when met, else 0."""
     code = ExitCode.FINDINGS if fail_on and _met(diagnosis, fail_on) else ExitCode.FINE
