@@ -7,31 +7,19 @@ from dataclasses import replace
 from profiler_doctor.analyzer.model import (
     Capture,
     Change,
-    CopyTotals,
-    DeviceTotals,
     Diagnosis,
     Finding,
     HealthNote,
-    KernelRow,
-    Lane,
-    MemoryRow,
-    ModuleRow,
-    OpRow,
-    RooflineRow,
     RuleOutcome,
     Stake,
-    Step,
     StepSpread,
-    StepTime,
-    SyncRow,
-    SyncTotals,
-    Tables,
-    Timeline,
-    Totals,
     Trial,
     Verdict,
     Where,
 )
+from profiler_doctor.analyzer.tables import KernelRow, MemoryRow, ModuleRow, OpRow, RooflineRow, SyncRow, Tables
+from profiler_doctor.analyzer.timeline import Lane, Timeline
+from profiler_doctor.analyzer.totals import CopyTotals, DeviceTotals, Step, StepTime, SyncTotals, Totals
 
 MS = 1_000_000
 NO_STAKE = Stake(ns_per_step=0, share=0.0, basis="no finding has an estimate")

@@ -14,10 +14,11 @@ from profiler_doctor.analyzer.comparison import Amount, Change, Comparison, Rang
 from profiler_doctor.analyzer.diagnosis import Subject, diagnosis
 from profiler_doctor.analyzer.engine import examine
 from profiler_doctor.analyzer.errors import ExitCode, NotComparable
-from profiler_doctor.analyzer.model import Diagnosis, StepTime
+from profiler_doctor.analyzer.model import Diagnosis
 from profiler_doctor.analyzer.plugins import Found
 from profiler_doctor.analyzer.reading import read
 from profiler_doctor.analyzer.sides import side_of_document, side_of_trace
+from profiler_doctor.analyzer.totals import StepTime
 from profiler_doctor.analyzer.trace import Trace
 from profiler_doctor.reports import comparison as shown
 from tests import documents

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from profiler_doctor.analyzer.comparison import Amount, Change, Comparison, StepChange
-from profiler_doctor.analyzer.model import StepTime
+from profiler_doctor.analyzer.totals import StepTime
 from profiler_doctor.reports.comparison_page import ROWS, page
 from tests import documents
 from tests.browser import CHROMIUM, Browser

@@ -11,7 +11,8 @@ from profiler_doctor.analyzer.diagnosis import Subject, diagnosis, measured
 from profiler_doctor.analyzer.engine import Examination
 from profiler_doctor.analyzer.excerpts import with_excerpts
 from profiler_doctor.analyzer.facts import Facts
-from profiler_doctor.analyzer.model import Finding, RuleOutcome, Stake, Totals, Where
+from profiler_doctor.analyzer.model import Finding, RuleOutcome, Stake, Where
+from profiler_doctor.analyzer.totals import Totals
 from tests.trace_builder import TraceBuilder
 
 

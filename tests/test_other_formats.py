@@ -18,8 +18,8 @@ from profiler_doctor.analyzer.measures.ops import ops
 from profiler_doctor.analyzer.measures.optable import op_table
 from profiler_doctor.analyzer.measures.steps import steps
 from profiler_doctor.analyzer.measures.totals import totals
-from profiler_doctor.analyzer.model import CopyTotals, SyncTotals
 from profiler_doctor.analyzer.reading import read
+from profiler_doctor.analyzer.totals import CopyTotals, SyncTotals
 from profiler_doctor.analyzer.trace import Trace
 from tests import built_profiles
 from tests.plain_profiles import nsys_calls, nsys_overhead

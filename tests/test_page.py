@@ -11,19 +11,9 @@ from dataclasses import replace
 
 import pytest
 
-from profiler_doctor.analyzer.model import (
-    Diagnosis,
-    Finding,
-    HealthNote,
-    KernelRow,
-    ModuleRow,
-    OpRow,
-    Stake,
-    Step,
-    SyncRow,
-    Tables,
-    Trial,
-)
+from profiler_doctor.analyzer.model import Diagnosis, Finding, HealthNote, Stake, Trial
+from profiler_doctor.analyzer.tables import KernelRow, ModuleRow, OpRow, SyncRow, Tables
+from profiler_doctor.analyzer.totals import Step
 from profiler_doctor.reports import page as page_module
 from profiler_doctor.reports.page import render
 from tests import documents

@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from profiler_doctor.analyzer.model import StepTime, Totals, Trial
+from profiler_doctor.analyzer.model import Trial
+from profiler_doctor.analyzer.totals import StepTime, Totals
 from profiler_doctor.reports.plots import Axis, axis
 from profiler_doctor.reports.promises import plot, promises
 from profiler_doctor.reports.roofs import roofline

@@ -13,8 +13,8 @@ import pytest
 from profiler_doctor.analyzer.errors import UnreadableTrace
 from profiler_doctor.analyzer.measures.device import busy_by_stream
 from profiler_doctor.analyzer.measures.totals import tables, totals
-from profiler_doctor.analyzer.model import Totals
 from profiler_doctor.analyzer.reading import read
+from profiler_doctor.analyzer.totals import Totals
 from profiler_doctor.analyzer.trace import Trace
 from tests import plain_reference
 from tests.conftest import SHARED

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from profiler_doctor.analyzer.measures.totals import tables
-from profiler_doctor.analyzer.model import MemoryRow, RooflineRow, SyncRow
+from profiler_doctor.analyzer.tables import MemoryRow, RooflineRow, SyncRow
 from tests.called import H100
 from tests.trace_builder import TraceBuilder
 

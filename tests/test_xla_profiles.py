@@ -11,8 +11,8 @@ from profiler_doctor.analyzer.measures.device import gpu_work
 from profiler_doctor.analyzer.measures.optable import op_table
 from profiler_doctor.analyzer.measures.steps import steps
 from profiler_doctor.analyzer.measures.totals import totals
-from profiler_doctor.analyzer.model import CopyTotals
 from profiler_doctor.analyzer.reading import read
+from profiler_doctor.analyzer.totals import CopyTotals
 from profiler_doctor.analyzer.trace import Trace
 from tests import built_xla
 from tests.conftest import ROOT

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from profiler_doctor.analyzer.model import StepTime
+from profiler_doctor.analyzer.totals import StepTime
 
 Verdict = Literal["faster", "slower", "same", "inconclusive"]
 Status = Literal["changed", "added", "removed", "same", "unknown"]

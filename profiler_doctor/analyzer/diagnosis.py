@@ -13,7 +13,8 @@ from profiler_doctor.analyzer.excerpts import with_excerpts
 from profiler_doctor.analyzer.facts import Facts
 from profiler_doctor.analyzer.measures.lanes import timeline
 from profiler_doctor.analyzer.measures.totals import tables, totals
-from profiler_doctor.analyzer.model import Capture, Diagnosis, HealthNote, RuleOutcome, StepTime, Totals, Trial
+from profiler_doctor.analyzer.model import Capture, Diagnosis, HealthNote, RuleOutcome, Trial
+from profiler_doctor.analyzer.totals import StepTime, Totals
 from profiler_doctor.analyzer.trace import Trace
 from profiler_doctor.analyzer.verdict import verdict
 

@@ -2,8 +2,8 @@
 
 Frozen dataclasses of plain values: whoever holds the document needs neither torch nor pandas nor the trace. The field
 names are the document's names (DESIGN.md, "The document"); they may grow, but a name never changes its meaning.
-Times are integer nanoseconds, shares run from 0 to 1. This module imports the standard library alone, because the
-user's process loads it too.
+Times are integer nanoseconds, shares run from 0 to 1. Its parts lie beside it: `totals`, `tables`, `timeline`. They and
+this module import the standard library alone, because the user's process loads them too.
 """
 
 from __future__ import annotations
@@ -11,6 +11,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
+
+from profiler_doctor.analyzer.tables import Tables
+from profiler_doctor.analyzer.timeline import Timeline
+from profiler_doctor.analyzer.totals import Totals
 
 SCHEMA_VERSION = 1
 HIDDEN_BELOW_SHARE = 0.01
@@ -79,174 +83,6 @@ class HealthNote:
     code: str
     message: str
     events: int = 0
-
-
-@dataclass(frozen=True, kw_only=True)
-class Step:
-    """One step as the trace marks it."""
-
-    name: str
-    start_ns: int
-    dur_ns: int
-
-
-@dataclass(frozen=True, kw_only=True)
-class StepTime:
-    """The time of one step; `low` and `high` are the quartiles. None: not measured. `basis` says how it was."""
-
-    median: int | None = None
-    low: int | None = None
-    high: int | None = None
-    basis: str = "no steps found"
-
-
-@dataclass(frozen=True, kw_only=True)
-class DeviceTotals:
-    """One device's time between its first and its last piece of work."""
-
-    span_ns: int
-    busy_ns: int
-    idle_ns: int
-    kernels: int
-
-
-@dataclass(frozen=True, kw_only=True)
-class CopyTotals:
-    """All copies of one kind."""
-
-    count: int
-    bytes: int
-    time_ns: int
-
-
-@dataclass(frozen=True, kw_only=True)
-class SyncTotals:
-    """All blocking calls of the runtime and driver."""
-
-    count: int = 0
-    time_ns: int = 0
-
-
-@dataclass(frozen=True, kw_only=True)
-class Totals:
-    """The whole trace in numbers; DESIGN.md says what each one counts."""
-
-    events: int = 0
-    steps: tuple[Step, ...] = ()
-    step_ns: StepTime = StepTime()
-    span_ns: int = 0
-    busy_ns: int = 0
-    busy_kernels_ns: int = 0
-    idle_ns: int = 0
-    devices: Mapping[str, DeviceTotals] = field(default_factory=dict)
-    kernels: int = 0
-    kernel_time_ns: int = 0
-    launches: int = 0
-    graph_launches: int = 0
-    copies: Mapping[str, CopyTotals] = field(default_factory=dict)
-    syncs: SyncTotals = SyncTotals()
-    idle_by_cause: Mapping[str, int] = field(default_factory=dict)
-    step_by_part: Mapping[str, int] = field(default_factory=dict)
-    """Where the median recorded step goes, exclusive and complete: part → ns. Profiled time: read it as shares."""
-    timed_step_ns: tuple[int, ...] = ()
-    """Wall time of single un-profiled, warm steps in their order; of many, as many as 400 spread evenly over them."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class KernelRow:
-    """One kernel name in the table of kernels."""
-
-    name: str
-    count: int
-    time_ns: int
-
-
-@dataclass(frozen=True, kw_only=True)
-class OpRow:
-    """One op name in the table of ops; `self_ns` leaves out what its children took, `gpu_ns` is its kernels' time."""
-
-    name: str
-    count: int
-    time_ns: int
-    self_ns: int
-    gpu_ns: int = 0
-
-
-@dataclass(frozen=True, kw_only=True)
-class ModuleRow:
-    """One module path in the table of modules: how many ops ran in it, and what it took with the modules inside it."""
-
-    name: str
-    ops: int
-    time_ns: int
-    """Host time."""
-    gpu_ns: int = 0
-
-
-@dataclass(frozen=True, kw_only=True)
-class SyncRow:
-    """Blocking calls of one name under one op."""
-
-    name: str
-    op: str
-    """The innermost op that was open; "" for none."""
-    count: int
-    time_ns: int
-    longest_ns: int
-
-
-@dataclass(frozen=True, kw_only=True)
-class MemoryRow:
-    """What one device's allocator gave out while it was recorded."""
-
-    device: str
-    allocations: int
-    allocated_bytes: int
-    """Sum of the allocations."""
-    peak_bytes: int
-    """Most given out at once."""
-    peak_op: str
-    """The op that reached it; "" unknown."""
-    reserved_bytes: int | None = None
-    """Most that it held from the driver."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class RooflineRow:
-    """One op on one device in one element type: what it computed and moved, and what the device could do at most."""
-
-    op: str
-    kind: str
-    type: str
-    device: int
-    """-1: the CPU."""
-    calls: int
-    time_ns: int
-    flops: int
-    bytes: int
-    bound: str = ""
-    """`compute` or `memory`; "" where the device's peaks are not known, then the rest is None too."""
-    roof_ns: int | None = None
-    """The time that the device needs at least."""
-    peak_flops_per_s: float | None = None
-    peak_bytes_per_s: float | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class Tables:
-    """The top rows of the tables; `profiler-doctor table` prints all."""
-
-    kernels: tuple[KernelRow, ...] = ()
-    ops: tuple[OpRow, ...] = ()
-    modules: tuple[ModuleRow, ...] = ()
-    """Only where the recording has Python stacks."""
-    syncs: tuple[SyncRow, ...] = ()
-    memory: tuple[MemoryRow, ...] = ()
-    """Only where the recording has the allocators' events."""
-    roofline: tuple[RooflineRow, ...] = ()
-    """Only where the recording has shapes."""
-    in_all: Mapping[str, int] = field(default_factory=dict)
-    """Table → how many rows it has in all, the ones left out here too."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -334,35 +170,6 @@ class Verdict:
 
     sentence: str
     exit_code: int = 0
-
-
-@dataclass(frozen=True, kw_only=True)
-class Lane:
-    """One line of work, drawn: slices in parallel lists."""
-
-    name: str
-    kind: str
-    """`stream` of a device or `thread` of the host."""
-    busy_ns: int
-    """Union of all its slices, drawn or not."""
-    starts_ns: tuple[int, ...]
-    """From the timeline's start."""
-    durs_ns: tuple[int, ...]
-    names: tuple[int, ...]
-    """Places in the timeline's `names`; -1: several short ones, drawn as one."""
-    depths: tuple[int, ...]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Timeline:
-    """The recorded window to look at: thinned out, so nothing is to be counted in it."""
-
-    start_ns: int
-    end_ns: int
-    names: tuple[str, ...]
-    lanes: tuple[Lane, ...]
-    left_out: int
-    """Slices that are not drawn by themselves."""
 
 
 @dataclass(frozen=True, kw_only=True)

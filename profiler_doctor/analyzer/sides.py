@@ -16,7 +16,9 @@ from profiler_doctor.analyzer.measures.roofline import op_costs
 from profiler_doctor.analyzer.measures.steps import step_at
 from profiler_doctor.analyzer.measures.totals import tables, totals
 from profiler_doctor.analyzer.measures.window import used_steps
-from profiler_doctor.analyzer.model import Diagnosis, HealthNote, Tables, Totals
+from profiler_doctor.analyzer.model import Diagnosis, HealthNote
+from profiler_doctor.analyzer.tables import Tables
+from profiler_doctor.analyzer.totals import Totals
 from profiler_doctor.analyzer.trace import Trace
 
 NO_GPU_WORK = "GPU-NOT-RECORDED"

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from profiler_doctor.analyzer.engine import Examination, matters
-from profiler_doctor.analyzer.model import Finding, RuleOutcome, Totals, Trial, Verdict
+from profiler_doctor.analyzer.model import Finding, RuleOutcome, Trial, Verdict
+from profiler_doctor.analyzer.totals import Totals
 
 HIGH_SHARE = 0.10
 MEDIUM_SHARE = 0.03

@@ -7,7 +7,8 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from profiler_doctor.analyzer.model import Diagnosis, Step, Trial
+from profiler_doctor.analyzer.model import Diagnosis, Trial
+from profiler_doctor.analyzer.totals import Step
 from profiler_doctor.reports import story, wording
 
 PARTS = 9

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import shlex
 
-from profiler_doctor.analyzer.model import Diagnosis, Finding, Timeline, Trial
+from profiler_doctor.analyzer.model import Diagnosis, Finding, Trial
+from profiler_doctor.analyzer.timeline import Timeline
 from profiler_doctor.reports import wording
 from profiler_doctor.reports.ranking import Card
 from profiler_doctor.reports.story import Fact

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from profiler_doctor.analyzer.model import Diagnosis, RooflineRow
+from profiler_doctor.analyzer.model import Diagnosis
+from profiler_doctor.analyzer.tables import RooflineRow
 from profiler_doctor.reports import wording
 from profiler_doctor.reports.plots import Axis, Line, Plot, Point, axis
 

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import PurePath
 
-from profiler_doctor.analyzer.model import Capture, Diagnosis, Totals
+from profiler_doctor.analyzer.model import Capture, Diagnosis
+from profiler_doctor.analyzer.totals import Totals
 from profiler_doctor.reports import wording
 from profiler_doctor.reports.ranking import Card, open_cards, trials_that, whole
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from profiler_doctor.analyzer.model import Lane, Timeline
+from profiler_doctor.analyzer.timeline import Lane, Timeline
 from profiler_doctor.reports import wording
 from profiler_doctor.reports.charts import PARTS, Chart, figure, literal
 

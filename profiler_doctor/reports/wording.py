@@ -7,7 +7,8 @@ import re
 import unicodedata
 from collections.abc import Mapping
 
-from profiler_doctor.analyzer.model import ONLY_A_TRIAL, Stake, StepTime, Trial
+from profiler_doctor.analyzer.model import ONLY_A_TRIAL, Stake, Trial
+from profiler_doctor.analyzer.totals import StepTime
 
 NAME_LIMIT = 300
 """Characters of a name that a report shows; C++ kernel names run to thousands and tell no more."""

@@ -11,7 +11,7 @@ from profiler_doctor.analyzer.measures.device import gpu_work
 from profiler_doctor.analyzer.measures.intervals import union_ns
 from profiler_doctor.analyzer.measures.ops import ops
 from profiler_doctor.analyzer.measures.window import used_steps, window
-from profiler_doctor.analyzer.model import Lane, Timeline
+from profiler_doctor.analyzer.timeline import Lane, Timeline
 from profiler_doctor.analyzer.trace import Ints, Trace, measure
 
 MOST_SLICES = 2_000

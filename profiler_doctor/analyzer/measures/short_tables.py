@@ -7,7 +7,7 @@ import numpy as np
 from profiler_doctor.analyzer.measures.memory import memory_peaks
 from profiler_doctor.analyzer.measures.roofline import peaks_of, roofline
 from profiler_doctor.analyzer.measures.syncs import syncs
-from profiler_doctor.analyzer.model import MemoryRow, RooflineRow, SyncRow
+from profiler_doctor.analyzer.tables import MemoryRow, RooflineRow, SyncRow
 from profiler_doctor.analyzer.trace import Trace
 
 

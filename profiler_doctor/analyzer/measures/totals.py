@@ -19,18 +19,8 @@ from profiler_doctor.analyzer.measures.parts import step_by_part
 from profiler_doctor.analyzer.measures.short_tables import memory_rows, roofline_rows, sync_rows
 from profiler_doctor.analyzer.measures.steps import steps
 from profiler_doctor.analyzer.measures.syncs import syncs
-from profiler_doctor.analyzer.model import (
-    CopyTotals,
-    DeviceTotals,
-    KernelRow,
-    ModuleRow,
-    OpRow,
-    Step,
-    StepTime,
-    SyncTotals,
-    Tables,
-    Totals,
-)
+from profiler_doctor.analyzer.tables import KernelRow, ModuleRow, OpRow, Tables
+from profiler_doctor.analyzer.totals import CopyTotals, DeviceTotals, Step, StepTime, SyncTotals, Totals
 from profiler_doctor.analyzer.trace import Ints, Trace, measure
 
 
