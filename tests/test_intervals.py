@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import random
+from itertools import pairwise
 
 import numpy as np
+import pytest
 
+from profiler_doctor.analyzer.measures import intervals
 from profiler_doctor.analyzer.measures.intervals import Intervals, covered_ns, gaps, shared, union, union_ns, without
 
 Pairs = list[tuple[int, int]]
@@ -32,6 +35,15 @@ def drawn(seed: int) -> Pairs:
 def test_the_union_merges_what_touches_and_leaves_out_what_is_empty() -> None:
     assert pairs_of(merged([(5, 7), (0, 3), (3, 4), (6, 9), (20, 20), (12, 11)])) == [(0, 4), (5, 9)]
     assert union_ns(np.array([0, 2]), np.array([5, 3])) == 5
+
+
+def test_the_union_of_many_intervals_is_the_same_when_it_is_made_part_by_part(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(intervals, "AT_ONCE", 3)
+    for seed in range(200):
+        pairs = drawn(seed)
+        found = pairs_of(merged(pairs))
+        assert painted(found) == painted(pairs)
+        assert all(end < start for (_, end), (start, _) in pairwise(found)), "merged where they touch"
 
 
 def test_the_gaps_lie_between_the_merged_intervals() -> None:

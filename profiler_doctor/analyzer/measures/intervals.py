@@ -8,6 +8,9 @@ import numpy as np
 
 from profiler_doctor.analyzer.trace import Ints
 
+AT_ONCE = 1 << 15
+"""Intervals that are merged at a time: their copies stay small, and in the processor's cache."""
+
 
 @dataclass(frozen=True, eq=False)
 class Intervals:
@@ -27,15 +30,30 @@ class Intervals:
 
 
 def union(starts: Ints, ends: Ints) -> Intervals:
-    """The intervals merged where they touch or overlap; owners count them. Empty ones (end ≤ start) are left out."""
+    """The intervals merged where they touch or overlap; owners count them. Empty ones (end ≤ start) are left out.
+
+    Many are merged part by part first: what lies inside each other, as ops do, is gone before the whole is sorted.
+    """
+    if len(starts) <= AT_ONCE:
+        return _merged(starts, ends)
+    parts = [slice(first, first + AT_ONCE) for first in range(0, len(starts), AT_ONCE)]
+    merged = [_merged(starts[part], ends[part]) for part in parts]
+    return _merged(np.concatenate([part.starts for part in merged]), np.concatenate([part.ends for part in merged]))
+
+
+def _merged(starts: Ints, ends: Ints) -> Intervals:
     kept = ends > starts
-    order = np.argsort(starts[kept], kind="stable")
-    begin, reach = starts[kept][order], np.maximum.accumulate(ends[kept][order])
-    if not len(begin):
-        return Intervals(begin, reach, begin)
-    new = np.flatnonzero(np.concatenate(([True], begin[1:] > reach[:-1])))
-    last = np.concatenate((new[1:] - 1, [len(begin) - 1]))
-    return Intervals(begin[new], reach[last], np.arange(len(new)))
+    if not kept.all():
+        starts, ends = starts[kept], ends[kept]
+    if np.any(starts[1:] < starts[:-1]):
+        order = np.argsort(starts, kind="stable")
+        starts, ends = starts[order], ends[order]
+    reach = np.maximum.accumulate(ends)
+    if not len(starts):
+        return Intervals(starts, reach, starts)
+    new = np.flatnonzero(np.concatenate(([True], starts[1:] > reach[:-1])))
+    last = np.concatenate((new[1:] - 1, [len(starts) - 1]))
+    return Intervals(starts[new], reach[last], np.arange(len(new)))
 
 
 def union_ns(starts: Ints, ends: Ints) -> int:

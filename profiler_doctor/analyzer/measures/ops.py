@@ -88,6 +88,8 @@ def parent_of(trace: Trace) -> Codes:
 def enclosing_op(trace: Trace, thread_codes: Ints, times_ns: Ints) -> Ints:
     """The row of the innermost cpu_op open on each thread at each time, -1 for none."""
     rows = trace.rows("cpu_op")
+    if not len(times_ns):
+        return np.empty(0, np.int64)
     events = trace.events
     at = (np.asarray(thread_codes, np.int64), np.asarray(times_ns, np.int64))
     place = innermost_at(events.thread[rows].astype(np.int64), events.start_ns[rows], events.ends_at(rows), at)

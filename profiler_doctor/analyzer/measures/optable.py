@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pandas as pd
 
 from profiler_doctor.analyzer.kinds import Table
 from profiler_doctor.analyzer.measures.device import gpu_work
-from profiler_doctor.analyzer.measures.ops import ops
-from profiler_doctor.analyzer.trace import Trace, measure
+from profiler_doctor.analyzer.measures.ops import is_op, ops
+from profiler_doctor.analyzer.trace import Codes, Ints, Trace, measure
 
 
 @measure
@@ -17,17 +18,30 @@ def op_table(trace: Trace) -> pd.DataFrame:
     Columns: name, count, time_ns (sum of durations), self_ns (less what ops and annotations inside it took), gpu_ns
     (sum of the durations of the work launched directly from it, not from ops inside it).
     """
-    table = ops(trace)
-    table = table[table["is_op"]]
-    work = gpu_work(trace)
-    gpu = work[work["op"] >= 0].groupby("op")["dur_ns"].sum()
-    table = table.assign(gpu_ns=table["row"].map(gpu).fillna(0).astype("int64"))
-    by_name = table.groupby("name", sort=False, observed=True)
-    found = by_name.agg(
-        count=("row", "count"), time_ns=("dur_ns", "sum"), self_ns=("self_ns", "sum"), gpu_ns=("gpu_ns", "sum")
-    )
-    found = found.reset_index().astype({"name": str})
+    table, work = ops(trace), gpu_work(trace)
+    mine, launching = table["is_op"].to_numpy(), work["op"].to_numpy() >= 0
+    name = trace.events.name[table["row"].to_numpy()[mine]]
+    launching[launching] = is_op(trace)[work["op"].to_numpy()[launching]]
+    name_of_work = trace.events.name[work["op"].to_numpy()[launching]]
+    every = len(trace.events.names)
+    count = np.bincount(name, minlength=every)
+    sums = {
+        "count": count,
+        "time_ns": _summed(name, table["dur_ns"].to_numpy()[mine], every),
+        "self_ns": _summed(name, table["self_ns"].to_numpy()[mine], every),
+        "gpu_ns": _summed(name_of_work, work["dur_ns"].to_numpy()[launching], every),
+    }
+    there = np.flatnonzero(count)
+    names = pd.array([trace.events.names[code] for code in there.tolist()], dtype="str")
+    found = pd.DataFrame({"name": names, **{column: values[there] for column, values in sums.items()}})
     return found.sort_values(["self_ns", "name"], ascending=[False, True], ignore_index=True)
+
+
+def _summed(codes: Codes, values: Ints, count: int) -> Ints:
+    """For each code below `count` the exact sum of its values."""
+    found = np.zeros(count, np.int64)
+    np.add.at(found, codes, values)
+    return found
 
 
 OPS = Table(name="ops", of=op_table)

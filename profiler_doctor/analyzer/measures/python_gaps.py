@@ -13,7 +13,7 @@ from profiler_doctor.analyzer.measures.intervals import Intervals, union, withou
 from profiler_doctor.analyzer.measures.ops import ops
 from profiler_doctor.analyzer.measures.twins import twins
 from profiler_doctor.analyzer.measures.window import used_steps, window
-from profiler_doctor.analyzer.trace import HOST_CALLS, Bools, Ints, Trace, measure
+from profiler_doctor.analyzer.trace import HOST_CALLS, Bools, Codes, Ints, Trace, measure
 
 LEAST_NS = 300_000
 """Shorter ones are what lies between any two ops, a call of a function or a few."""
@@ -38,9 +38,10 @@ def python_gaps(trace: Trace) -> pd.DataFrame:
         marks[["start_ns", "end_ns"]].to_numpy(np.int64) if len(marks) else np.array([[span.start_ns, span.end_ns]])
     )
     events = trace.events
-    rows = np.concatenate((trace.rows("cpu_op", *HOST_CALLS), trace.rows_named(_otherwise, ("user_annotation",))))
-    own = Intervals(bounds[:, 0], bounds[:, 1], np.arange(len(bounds)))
-    free = without(own, union(events.start_ns[rows], events.ends_at(rows)))
+    busy = (trace.rows("cpu_op"), trace.rows(*HOST_CALLS), trace.rows_named(_otherwise, ("user_annotation",)))
+    free = Intervals(bounds[:, 0], bounds[:, 1], np.arange(len(bounds)))
+    for rows in busy:
+        free = without(free, union(events.start_ns[rows], events.ends_at(rows)))
     long = free.ends - free.starts >= LEAST_NS
     step = marks.index.to_numpy()[free.owner[long]] if len(marks) else np.full(int(long.sum()), -1)
     return _table(np.stack((free.starts[long], free.ends[long]), axis=1), step, trace, span.thread)
@@ -118,14 +119,13 @@ def _otherwise(name: str) -> bool:
 
 def _table(bounds: Ints, step: Ints, trace: Trace, thread: int) -> pd.DataFrame:
     table = ops(trace)
-    mine = table[table["is_op"] & (table["thread"] == thread)]
-    rows, starts, ends = (mine[name].to_numpy(np.int64) for name in ("row", "start_ns", "end_ns"))
+    mine = np.flatnonzero(table["is_op"].to_numpy() & (table["thread"].to_numpy() == thread))
+    rows, starts, ends = (table[name].to_numpy()[mine] for name in ("row", "start_ns", "end_ns"))
     by_end = np.argsort(ends, kind="stable")
     before = np.searchsorted(ends[by_end], bounds[:, 0], side="right") - 1
     after = np.searchsorted(starts, bounds[:, 1], side="left")
-    padded, last = np.append(rows, -1), np.append(rows[by_end], -1)
-    turn = np.append(mine.groupby(["step", "name"], observed=True).cumcount().to_numpy(np.int64), -1)
-    after = np.minimum(after, len(rows))
+    padded, last = np.append(rows, -1).astype(np.int64), np.append(rows[by_end], -1).astype(np.int64)
+    turn = _turns(trace.events.name[rows], table["step"].to_numpy()[mine], after)
     return pd.DataFrame(
         {
             "start_ns": bounds[:, 0],
@@ -134,6 +134,19 @@ def _table(bounds: Ints, step: Ints, trace: Trace, thread: int) -> pd.DataFrame:
             "step": step,
             "before": last[before],
             "after": padded[after],
-            "turn": turn[after],
+            "turn": turn,
         }
     )
+
+
+def _turns(name: Codes, step: Codes, places: Ints) -> Ints:
+    """For each of the places: how many ops before it have its name and its step; -1 for the place after the last."""
+    turns, there = np.full(len(places), -1), places < len(name)
+    alike = np.flatnonzero(np.isin(name, name[places[there]], kind="table"))
+    keys = step[alike].astype(np.int64) * (int(name.max(initial=0)) + 1) + name[alike]
+    order = np.argsort(keys, kind="stable")
+    in_order = keys[order]
+    nth = np.empty(len(alike), np.int64)
+    nth[order] = np.arange(len(alike)) - np.searchsorted(in_order, in_order, side="left")
+    turns[there] = nth[np.searchsorted(alike, places[there])]
+    return turns

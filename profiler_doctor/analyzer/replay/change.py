@@ -154,9 +154,10 @@ def _calls_in(score: Score, host: _Host) -> Bools:
 
 def _wholly(groups: Ints, chosen: Bools) -> Ints:
     """Groups (0 and up) all of whose members are chosen."""
-    members = np.bincount(groups[groups >= 0])
-    those = np.bincount(groups[chosen & (groups >= 0)], minlength=len(members))
-    return np.flatnonzero((those == members) & (those > 0))
+    whole = np.zeros(int(groups.max(initial=-1)) + 1, dtype=np.bool_)
+    whole[groups[chosen & (groups >= 0)]] = True
+    whole[groups[~chosen & (groups >= 0)]] = False
+    return np.flatnonzero(whole)
 
 
 def _as_one_graph(trace: Trace, score: Score) -> Score:
