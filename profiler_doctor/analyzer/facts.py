@@ -196,6 +196,25 @@ class MaskFacts:
 
 
 @dataclass(frozen=True, kw_only=True)
+class TensorFacts:
+    """What each op of the recording with stacks was given and made: tensors told apart by more than their shape.
+
+    `starts`, `given` and `made` have one entry for each op, in time order.
+    """
+
+    starts: tuple[int, ...]
+    """Wall clock, ns: the op's start in that recording."""
+    given: tuple[tuple[int, ...], ...]
+    """The tensors among its arguments in order, as places in `storages`."""
+    made: tuple[tuple[int, ...], ...]
+    """The storages that it took memory for and that were there when it ended."""
+    storages: tuple[int, ...]
+    """For each tensor the number of the memory it lies in. Views of one tensor are several tensors in one storage."""
+    sizes: tuple[int, ...]
+    """The elements of each tensor."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class OnnxFacts:
     """What was run where the target is an ONNX graph and not a script."""
 
@@ -265,3 +284,5 @@ class Facts:
     """Starts (wall clock, ns) of calls of aten::linear that follow each other and were given the same tensor."""
     onnx: OnnxFacts | None = None
     """None: the target is a script."""
+    tensors: TensorFacts | None = None
+    """None: not recorded, or of a program too large for it."""

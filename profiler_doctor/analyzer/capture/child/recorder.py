@@ -9,6 +9,7 @@ from threading import get_ident
 from typing import Any
 
 from profiler_doctor.analyzer.capture.child.arbitration import Arbiter
+from profiler_doctor.analyzer.capture.child.identity import as_json
 from profiler_doctor.analyzer.capture.child.ranges import mirror
 from profiler_doctor.analyzer.capture.child.session import Session
 from profiler_doctor.analyzer.capture.child.sharing import shared_inputs
@@ -95,6 +96,10 @@ class Recorder:
     def shared_inputs(self) -> tuple[tuple[int, ...], ...]:
         """Products that were given the same tensor (after stop); see `sharing`."""
         return shared_inputs(self._profile)
+
+    def tensors(self) -> str:
+        """Which tensors the ops took and made, as JSON (after stop); see `identity`."""
+        return as_json(self._profile)
 
     def export(self, file: Path) -> None:
         """Write the chrome trace, whole or not at all."""

@@ -21,7 +21,7 @@ class Stacks:
         spare = plan.known_steps - plan.steps - 1 if plan.known_steps else COLD_STEPS
         self._first = max(0, min(COLD_STEPS, spare))
         self._given_up = False
-        self._recorder = Recorder(session, Arbiter(self._give_up), stacks=True)
+        self._recorder = Recorder(session, Arbiter(self._give_up), stacks=True, memory=True)
         self._recorder.arbiter.install(session.torch)
         self._recorder.arbiter.follow_ranges(session.torch)
 
@@ -73,6 +73,7 @@ class Stacks:
         name = f"{self.session.plan.label}.json"
         events = self._recorder.events()
         self._recorder.export(self.session.path(name))
+        self.session.write("tensors.json", self._recorder.tensors())
         self.session.say("window", file=name, events=events, steps=len(self._recorder.step_names))
 
     def _give_up(self) -> None:
