@@ -15,6 +15,8 @@ from profiler_doctor.analyzer.errors import UserError
 from profiler_doctor.analyzer.files import write_whole
 from profiler_doctor.analyzer.model import SCHEMA_VERSION, Diagnosis
 
+FILENAME = "diagnosis.json"
+"""What it is called in the folder of a run."""
 SCHEMA_TITLE = "profiler-doctor diagnosis"
 
 
@@ -75,12 +77,12 @@ def _schema_version(content: bytes, source: str) -> int:
     try:
         parsed = msgspec.json.decode(content)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise UnreadableDocument(f"{source} is not JSON ({error}): a diagnosis.json was expected.") from error
+        raise UnreadableDocument(f"{source} is not JSON ({error}): a {FILENAME} was expected.") from error
     version = parsed.get("schema_version") if isinstance(parsed, dict) else None
     if isinstance(version, int):
         return version
     hint = "it looks like a trace: use `profiler-doctor analyze` for it" if _is_trace(parsed) else "it has no version"
-    raise UnreadableDocument(f"{source} is not a diagnosis.json: {hint}.")
+    raise UnreadableDocument(f"{source} is not a {FILENAME}: {hint}.")
 
 
 def _is_trace(parsed: Any) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from profiler_doctor.analyzer.document import encode
+from profiler_doctor.analyzer.document import FILENAME, encode
 from profiler_doctor.analyzer.kinds import Report
 from profiler_doctor.analyzer.model import Diagnosis
 
@@ -14,4 +14,4 @@ def render(diagnosis: Diagnosis, trace_file: Path | None) -> bytes:  # noqa: ARG
     return encode(diagnosis)
 
 
-REPORT = Report(name="json", filename="diagnosis.json", render=render)
+REPORT = Report(name="json", filename=FILENAME, render=render)

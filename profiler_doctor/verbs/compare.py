@@ -20,7 +20,6 @@ from profiler_doctor.verbs.output import BadOption
 
 TOP = 10
 """Rows of each table that a terminal shows."""
-DOCUMENT = "diagnosis.json"
 LARGEST_DOCUMENT = 1 << 26
 """Bytes; a larger file is a trace, and is not read whole only to find that out."""
 
@@ -52,7 +51,7 @@ def compare(options: CompareOptions) -> ExitCode:
 def _side(named: str) -> Side:
     """A document where the file (or the run's folder) is one, else a trace."""
     path = Path(named)
-    finished = path / DOCUMENT if (path / DOCUMENT).is_file() else path
+    finished = path / document.FILENAME if (path / document.FILENAME).is_file() else path
     if _is_document(finished):
         return side_of_document(document.load(finished), named)
     found = traces((named,)).traces

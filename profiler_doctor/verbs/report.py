@@ -12,8 +12,6 @@ from profiler_doctor.analyzer.plugins import find
 from profiler_doctor.reports.writing import write_all
 from profiler_doctor.verbs.output import BadOption, output, show
 
-DOCUMENT = "diagnosis.json"
-
 
 @dataclass(frozen=True, kw_only=True)
 class ReportOptions:
@@ -38,4 +36,4 @@ def report(options: ReportOptions) -> ExitCode:
 
 
 def _file(given: Path) -> Path:
-    return given / DOCUMENT if given.is_dir() else given
+    return given / document.FILENAME if given.is_dir() else given
