@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
 import time
 from collections.abc import Mapping
@@ -14,7 +15,7 @@ from typing import Any
 
 from profiler_doctor.analyzer.capture import launch
 from profiler_doctor.analyzer.capture.plan import Plan, StepSource
-from profiler_doctor.analyzer.kinds import COMPILER_RANK, Fix, Machine, Unsuitable
+from profiler_doctor.analyzer.kinds import COMPILER_RANK, ENGINE, Fix, Machine, Unsuitable
 from profiler_doctor.analyzer.trial_memory import MemoryWatch
 
 SHORT_RUN_STEPS = 24
@@ -24,6 +25,10 @@ GRACE_S = 0.2
 """A throw-away process is not given long to close its files."""
 LONG_SILENCE_S = 5.0
 """From here on it is worth saying."""
+PATIENT_SHARE, PATIENT_SHARE_OF_ENGINES = 0.25, 0.5
+"""Share of the budget after which silence is a failure: exporting or compiling a model says nothing for long."""
+TIMES_THE_UNTREATED = 2
+"""... on top of this many times what the untreated program took for the same: a fix that is this slow has lost."""
 TURN_PIPE = "turn"
 
 
@@ -58,6 +63,8 @@ class Program:
     """How many steps the script makes by itself; 0: not known."""
     silence_s: float | None = None
     """Longest time without a sign of progress (`--timeout`)."""
+    budget_s: float = 120.0
+    """What a treated program's silence is held against, where `--timeout` says nothing."""
     environment: Mapping[str, str] = field(default_factory=dict)
     fix_files: tuple[str, ...] = ()
     """The user's own files of fixes, absolute."""
@@ -126,6 +133,8 @@ class Arm:
         self._child: launch.Child | None = None
         self._memory: MemoryWatch | None = None
         self._orders = -1
+        self.usual_s = 0.0
+        """What the untreated program took for what is awaited, s; of the treated side alone."""
 
     @property
     def treated(self) -> tuple[Treated, ...]:
@@ -169,14 +178,20 @@ class Arm:
         finally:
             os.close(turns)
 
-    def arrive(self, by_ns: int) -> None:
-        """Wait until it stands at its first step: what comes before that may go on beside the other side."""
-        self._heard("arrived", by_ns)
+    def arrive(self, by_ns: int) -> float:
+        """Wait until it stands at its first step: what comes before that may go on beside the other side.
 
-    def ready(self, by_ns: int) -> None:
+        Returns the seconds that were waited, as `ready` does."""
+        begun_s = time.monotonic()
+        self._heard("arrived", by_ns)
+        return time.monotonic() - begun_s
+
+    def ready(self, by_ns: int) -> float:
         """Let it warm up, be treated and be compared, alone: two programs of several threads stall each other."""
+        begun_s = time.monotonic()
         self._tell({"do": "warm up"})
         self.steps = int(str(self._heard("ready", by_ns)["steps"]))
+        return time.monotonic() - begun_s
 
     def run(self, steps: int, settle: int, by_ns: int) -> Block:
         """Let it make `settle` steps, then `steps` that are timed, and wait for them.
@@ -236,9 +251,29 @@ class Arm:
             elif (excess := self._memory.excess()) is not None:
                 raise Broken(excess)
             elif now_ns > by_ns:
-                raise NoTime(self._silence((now_ns - heard_ns) / 1e9))
-            elif self.program.silence_s is not None and now_ns - heard_ns > self.program.silence_s * 1e9:
-                raise Broken(f"it gave no sign of progress for {self.program.silence_s:g} s")
+                raise self._out_of_time((now_ns - heard_ns) / 1e9)
+            elif (now_ns - heard_ns) / 1e9 > (patience_s := self._patience_s()):
+                raise Broken(f"it gave no sign of progress for {patience_s:.3g} s")
+
+    def _patience_s(self) -> float:
+        """How long it may say nothing: as the user said, or as the budget and the untreated program allow."""
+        if self.program.silence_s is not None:
+            return self.program.silence_s
+        if not self.fixes:
+            return math.inf  # nothing says how long the script's own steps may take
+        share = PATIENT_SHARE_OF_ENGINES if self._slow_to_begin else PATIENT_SHARE
+        return max(LONG_SILENCE_S, share * self.program.budget_s) + TIMES_THE_UNTREATED * self.usual_s
+
+    @property
+    def _slow_to_begin(self) -> bool:
+        return any(fix.rank >= COMPILER_RANK or fix.excludes == ENGINE for fix in self.fixes)
+
+    def _out_of_time(self, silent_s: float) -> Exception:
+        """A fix that has no reason to be slow, and has long been silent when its time is over, hangs."""
+        hangs = silent_s > max(LONG_SILENCE_S, self.usual_s)
+        if self.fixes and not self._slow_to_begin and hangs:
+            return Broken(f"it gave no sign of progress for {silent_s:.3g} s, and its time was over")
+        return NoTime(self._silence(silent_s))
 
     def _silence(self, silent_s: float) -> str:
         """What to say of a side that has said nothing for so long when its time is over."""

@@ -109,10 +109,11 @@ class PairSet:
         pace = Pace.of(self.known_steps, self._compare and not self.treated.treated)
         for arm in (self.baseline, self.treated):
             arm.start(self.known_steps, pace)
-        self._of_treated(lambda: self.treated.arrive(by_ns), lambda: self.baseline.arrive(by_ns))
-        _of_baseline(lambda: self.baseline.arrive(by_ns))
-        self._of_treated(lambda: self.treated.ready(by_ns), lambda: self.baseline.ready(by_ns))
-        _of_baseline(lambda: self.baseline.ready(by_ns))
+        # the untreated side first: what it takes is the measure of how long the treated one may say nothing
+        self.treated.usual_s = _of_baseline(lambda: self.baseline.arrive(by_ns))
+        self.treated.arrive(by_ns)
+        self.treated.usual_s = _of_baseline(lambda: self.baseline.ready(by_ns))
+        self.treated.ready(by_ns)
 
     def _learn(self, over: Over) -> None:
         self.known_steps = over.steps

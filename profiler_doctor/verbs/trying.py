@@ -85,6 +85,7 @@ def _request(captured: Captured, trying: Trying) -> TrialRequest:
         usual_exit=captured.script_exit or 0,
         known_steps=captured.known_steps,
         silence_s=trying.timeout_s,
+        budget_s=trying.budget.total_s,
         fix_files=trying.fix_files,
     )
     return TrialRequest(
