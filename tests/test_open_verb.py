@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import http.client
 import json
@@ -9,13 +10,18 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import parse_qs, urlparse
 
 import pytest
 
-from profiler_doctor.verbs.open import PORT
+from profiler_doctor.analyzer.document import load as document_of
+from profiler_doctor.reports import annotated_trace, viewable
+from profiler_doctor.reports.viewable import Limits
+from profiler_doctor.verbs import open as open_verb
+from profiler_doctor.verbs.open import PORT, OpenOptions, open_trace
 from profiler_doctor.verbs.serving import LOOPBACK, OneFile, Served
 from tests.trace_builder import TraceBuilder
 
@@ -127,6 +133,61 @@ def test_where_the_viewers_port_is_taken_a_page_hands_the_trace_over(tmp_path: P
     assert b'fetch("/trace.json")' in page[2]
     assert file[2] == trace.read_bytes()
     assert process.returncode == 0
+
+
+def fetched_meanwhile(folder: Path, at: str) -> tuple[bytes, int]:
+    """What the verb serves, and how it ends; in this process, so that the viewer can be made smaller."""
+    with socket.socket() as probe:
+        probe.bind((LOOPBACK, 0))
+        port = probe.getsockname()[1]
+    with pytest.MonkeyPatch.context() as patch, ThreadPoolExecutor(1) as pool:
+        patch.setattr(open_verb, "PORT", port)
+        ended = pool.submit(open_trace, OpenOptions(what=folder, at=at, browser=False))
+        body = b""
+        while not body and not ended.done():
+            with contextlib.suppress(ConnectionRefusedError):
+                body = asked(port, "/trace.json.gz")[2]
+        return body, ended.result(timeout=30)
+
+
+def test_a_trace_that_is_too_large_is_cut_around_the_finding_asked_for_and_it_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = a_run(tmp_path)
+    trace = tmp_path / "trace.json"
+    (folder / "trace.json.gz").write_bytes(gzip.compress(trace.read_bytes()))
+    document = json.loads((folder / "diagnosis.json").read_text("utf-8"))
+    (found,) = (outcome for outcome in document["outcomes"] if outcome["code"] == "LCH001")
+    start, end = found["findings"][0]["evidence"]["intervals_ns"][0]
+    monkeypatch.setattr(viewable, "LIMITS", Limits(held=3_000, kept=3_000))
+    (folder / "trace-with-findings.json.gz").unlink()
+
+    body, code = fetched_meanwhile(folder, "LCH001")
+
+    events = json.loads(gzip.decompress(body))["traceEvents"]
+    times = [event["ts"] * 1_000 for event in events if event.get("cat") == "cuda_runtime"]
+    assert 0 < len(times) < 60
+    assert any(start <= time <= end for time in times)
+    assert any(event.get("cat") == "profiler_doctor" for event in events)
+    assert "Cut to what a browser's viewer opens well: " in capsys.readouterr().out
+    assert code == 0
+
+
+def test_a_cut_file_without_the_trace_it_came_from_says_where_the_finding_is_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = a_run(tmp_path)
+    diagnosis = document_of(folder / "diagnosis.json")
+    monkeypatch.setattr(viewable, "LIMITS", Limits(held=3_000, kept=2_000))
+    part = viewable.excerpt(tmp_path / "trace.json", (2_990_000, 2_995_000))
+    assert part is not None
+    annotated_trace.written_around(diagnosis, part, folder / "trace-with-findings.json.gz")
+    monkeypatch.undo()
+
+    _, code = fetched_meanwhile(folder, "LCH001")
+
+    assert "the finding's place lies outside of what stayed" in capsys.readouterr().out
+    assert code == 0
 
 
 @pytest.mark.parametrize(

@@ -219,6 +219,8 @@ class Report:
     """Its file in the output folder; None: only for standard output."""
     render: Callable[[Diagnosis, Path | None], bytes]
     needs_trace: bool = False
+    remark: Callable[[Path], str] = lambda written: ""  # noqa: ARG005  # of most files there is nothing to say
+    """What the user has to know of the written file, in a sentence; "": nothing."""
 
 
 @dataclass(frozen=True, kw_only=True)

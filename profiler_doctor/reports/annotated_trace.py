@@ -1,18 +1,20 @@
-"""The recorded trace with our findings on tracks of their own, for Perfetto: every original event stays as it was."""
+"""The recorded trace with our findings on tracks of their own, for Perfetto: what it keeps stays as it was."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from os import SEEK_END
 from pathlib import Path
 
 from isal import isal_zlib
 
-from profiler_doctor.analyzer.errors import UserError
+from profiler_doctor.analyzer.errors import UnreadableTrace, UserError
 from profiler_doctor.analyzer.formats._bytes import Inflated
 from profiler_doctor.analyzer.kinds import Report
 from profiler_doctor.analyzer.model import Diagnosis
-from profiler_doctor.reports.tracks import track_events
+from profiler_doctor.reports.tracks import named, track_events
+from profiler_doctor.reports.viewable import LABEL, Excerpt, cut_of, excerpt, middle_step, place_of
 
 _COMPRESSION = 1
 """isal's level 1: a fifth larger than zlib's usual and ten times as fast; the file is opened once."""
@@ -31,18 +33,67 @@ def render(diagnosis: Diagnosis, trace_file: Path | None) -> bytes:
     """The trace, gzip, with our events put in front of its own. Raises NotAnnotatable.
 
     The original text is copied as it stands, byte for byte, even where it is no valid JSON; our events go right behind
-    the bracket that opens the list, so a file that breaks off before its end can be annotated too.
+    the bracket that opens the list, so a file that breaks off before its end can be annotated too. What a viewer cannot
+    hold is cut to a window around the first finding.
     """
     if trace_file is None:
         raise NotAnnotatable("there is no trace file to put the findings into.")
+    part = _excerpt(diagnosis, trace_file)
+    return b"".join(_packed(_whole(diagnosis, trace_file) if part is None else around(diagnosis, part)))
+
+
+def around(diagnosis: Diagnosis | None, part: Excerpt) -> Iterator[bytes]:
+    """The text of a cut trace, our findings in front, with a note of what it was cut to."""
+    text = part.text()
+    yield next(text)
+    ours = [named(LABEL, part.cut.label(), 0)]
+    if diagnosis is not None:
+        ours += track_events(diagnosis, part.cut.window_ns)
+    yield ",\n".join(ours).encode("ascii")
+    first = next(text)
+    yield (b"" if first.lstrip().startswith(b"]") else b",\n") + first
+    yield from text
+
+
+def written_around(diagnosis: Diagnosis | None, part: Excerpt, target: Path) -> Path:
+    """The cut trace as a file. Raises OSError."""
+    with target.open("wb") as file:
+        file.writelines(_packed(around(diagnosis, part)))
+    return target
+
+
+def _packed(text: Iterable[bytes]) -> Iterator[bytes]:
+    """The text as gzip."""
+    packer = isal_zlib.compressobj(_COMPRESSION, wbits=31)  # 31: gzip, its header without a time or a name
+    yield from map(packer.compress, text)
+    yield packer.flush()
+
+
+def _excerpt(diagnosis: Diagnosis, trace_file: Path) -> Excerpt | None:
+    """What is to be cut out; None where the viewer holds the whole, or the file is nothing that could be cut."""
+    try:
+        return excerpt(trace_file, place_of(diagnosis) or middle_step(diagnosis))
+    except UnreadableTrace:
+        return None
+
+
+def _whole(diagnosis: Diagnosis, trace_file: Path) -> Iterator[bytes]:
     pieces = iter(Inflated(trace_file))
     before, after = _parted(pieces, trace_file)
     ours = ",\n".join(track_events(diagnosis)).encode("ascii")
     comma = b"" if after.lstrip(_BLANK)[:1] in (b"]", b"") else b","
-    packer = isal_zlib.compressobj(_COMPRESSION, wbits=31)  # 31: gzip, its header without a time or a name
-    packed = [packer.compress(piece) for piece in (before, b"\n", ours, comma, after)]
-    packed += [packer.compress(piece) for piece in pieces]
-    return b"".join((*packed, packer.flush()))
+    yield from (before, b"\n", ours, comma, after)
+    yield from pieces
+
+
+def remark(written: Path) -> str:
+    """What was left out, and how to see it. A gzip file ends with the length of its text."""
+    cut = cut_of(written)
+    if cut is None:
+        return ""
+    with written.open("rb") as file:
+        file.seek(-4, SEEK_END)
+        return f"{written.name}: {cut.sentence(int.from_bytes(file.read(), 'little'))}"
 
 
 def _parted(pieces: Iterator[bytes], trace_file: Path) -> tuple[bytes, bytes]:
@@ -84,4 +135,4 @@ def _depth(text: bytes) -> int:
     return sum(opened.get(token, 0) for token in _TOKEN.findall(text))
 
 
-REPORT = Report(name="trace", filename="trace-with-findings.json.gz", render=render, needs_trace=True)
+REPORT = Report(name="trace", filename="trace-with-findings.json.gz", render=render, needs_trace=True, remark=remark)

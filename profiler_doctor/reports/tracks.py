@@ -29,15 +29,18 @@ class Slice:
     """Index into the rule's findings."""
 
 
-def track_events(diagnosis: Diagnosis) -> Iterator[str]:
-    """JSON texts of our events, metadata first, the most important rule on the first thread. Pure ASCII."""
+def track_events(diagnosis: Diagnosis, window_ns: tuple[int, int] | None = None) -> Iterator[str]:
+    """JSON texts of our events, metadata first, the most important rule on the first thread. Pure ASCII.
+
+    Stretches outside the window (None: there is none) are left out.
+    """
     cards = [card for head in ranked(diagnosis) for card in (head, *head.alongside)]
     yield from _metadata("process", PROCESS, 0, FIRST)
-    yield _named("process_labels", {"labels": wording.plain(diagnosis.verdict.sentence, 400)}, 0)
+    yield named("process_labels", {"labels": wording.plain(diagnosis.verdict.sentence, 400)}, 0)
     for thread, card in enumerate(cards, start=1):
         findings = (card.finding, *card.places)
         yield from _metadata("thread", wording.plain(f"{card.code} {card.name}", 120), thread, thread)
-        for piece in disjoint(_slices(findings)):
+        for piece in disjoint(_slices(findings, window_ns)):
             yield _event(card, findings[piece.finding], piece, thread)
 
 
@@ -83,12 +86,12 @@ def _merged(slices: Iterable[Slice]) -> list[Slice]:
     return merged
 
 
-def _slices(findings: Sequence[Finding]) -> Iterator[Slice]:
+def _slices(findings: Sequence[Finding], window_ns: tuple[int, int] | None) -> Iterator[Slice]:
     for index, finding in enumerate(findings):
         intervals = finding.evidence.get("intervals_ns")
         for interval in intervals if isinstance(intervals, list | tuple) else ():
             start, end = (int(time) for time in interval)
-            if end >= start:
+            if end >= start and (window_ns is None or (start <= window_ns[1] and end >= window_ns[0])):
                 yield Slice(start, end, index)
 
 
@@ -109,11 +112,12 @@ def _event(card: Card, finding: Finding, piece: Slice, thread: int) -> str:
 
 
 def _metadata(kind: str, name: str, thread: int, order: int) -> Iterator[str]:
-    yield _named(f"{kind}_name", {"name": name}, thread)
-    yield _named(f"{kind}_sort_index", {"sort_index": order}, thread)
+    yield named(f"{kind}_name", {"name": name}, thread)
+    yield named(f"{kind}_sort_index", {"sort_index": order}, thread)
 
 
-def _named(what: str, args: dict[str, object], thread: int) -> str:
+def named(what: str, args: dict[str, object], thread: int) -> str:
+    """A metadata event of our process."""
     return json.dumps({"ph": "M", "name": what, "pid": PID, "tid": thread, "args": args})
 
 

@@ -22,7 +22,8 @@ def write_all(
     """Write every report that has a file of its own, and return what was written, in that order.
 
     A report that needs the trace is passed over where there is none. One that fails is named to `complain` in a
-    sentence, and the others are still written. Raises CannotWrite where the folder takes no files.
+    sentence, and the others are still written. What has to be known of a file is told there too. Raises CannotWrite
+    where the folder takes no files.
     """
     written = []
     for report in reports:
@@ -36,4 +37,6 @@ def write_all(
             complain(f"The {report.name} report broke and was not written ({type(error).__name__}: {error}).")
         else:
             written.append(written_to(folder / report.filename, content))
+            if remark := report.remark(written[-1]):
+                complain(remark)
     return written

@@ -10,14 +10,14 @@ import webbrowser
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from urllib.parse import urlencode
 
 from profiler_doctor.analyzer import document
 from profiler_doctor.analyzer.capture.folder import HOME, LATEST
-from profiler_doctor.analyzer.errors import ExitCode, UserError
+from profiler_doctor.analyzer.errors import CannotWrite, ExitCode, UnreadableTrace, UserError
 from profiler_doctor.analyzer.model import Diagnosis
-from profiler_doctor.analyzer.verdict import found_outcomes
-from profiler_doctor.reports import annotated_trace
+from profiler_doctor.reports import annotated_trace, viewable
 from profiler_doctor.reports.document import REPORT as DOCUMENT
 from profiler_doctor.verbs.serving import LOOPBACK, VIEWER, OneFile, Served
 
@@ -26,7 +26,8 @@ PORT = 9001
 AROUND = 0.5
 """Of the finding's own length, shown on either side of it."""
 COMFORTABLE_BYTES = 200_000_000
-"""Packed traces above this make the viewer, a 32-bit program, run out of memory."""
+"""Profiles that we cannot cut, and are larger than this, the viewer may not hold."""
+Stretch = tuple[int, int]
 
 
 class NothingToOpen(UserError):
@@ -43,57 +44,74 @@ class OpenOptions:
 
 
 def open_trace(options: OpenOptions) -> ExitCode:
-    """Serve the trace, say where, open the browser, and end when it was fetched. Raises NothingToOpen."""
-    trace, diagnosis = _found(options.what or Path(HOME) / LATEST)
-    name = "trace.json.gz" if trace.suffix == ".gz" else "trace.json"
-    place = _place(diagnosis, options.at)
-    if trace.stat().st_size > COMFORTABLE_BYTES:
-        _say(
-            "This trace is large for a browser: `trace_processor server http` from perfetto.dev reads it from outside."
-        )
-    server, address = _served(trace, name, place)
-    _tell(address, server.port)
-    if options.browser:
-        _browse(address)
-    _say("Fetched: the file is in the browser now." if server.wait() else "Ended before the file was fetched.")
+    """Serve the trace, or what of it the viewer can hold, say where, open the browser, and end when it was fetched.
+
+    Raises NothingToOpen, NoSuchPlace.
+    """
+    found, diagnosis = _found(options.what or Path(HOME) / LATEST)
+    focus = viewable.place_of(diagnosis, options.at)
+    with TemporaryDirectory(prefix="profiler-doctor-") as folder:
+        trace = _fitting(found, diagnosis, focus, Path(folder))
+        _tell_of_cut(trace, focus)
+        name = "trace.json.gz" if trace.suffix == ".gz" else "trace.json"
+        server, address = _served(trace, name, _view(focus))
+        _tell(address, server.port)
+        if options.browser:
+            _browse(address)
+        _say("Fetched: the file is in the browser now." if server.wait() else "Ended before the file was fetched.")
     return ExitCode.FINE
 
 
 def _found(given: Path) -> tuple[Path, Diagnosis | None]:
-    """The file to show, the annotated one where there is one, and the document beside it."""
+    """The file to show, and the document beside it: the annotated file, but the recorded one where that was cut."""
     if given.is_file():
         return given, None
     written = given / (DOCUMENT.filename or "")
     names = (annotated_trace.REPORT.filename or "", "trace.json.gz", "trace.json")
-    trace = next((given / name for name in names if (given / name).is_file()), None)
-    if trace is None:
+    traces = [given / name for name in names if (given / name).is_file()]
+    if not traces:
         raise NothingToOpen(f"{given} is no trace and no folder with one. Name a trace, or the folder of a run.")
+    trace = traces[1] if len(traces) > 1 and viewable.cut_of(traces[0]) else traces[0]
     return trace, document.load(written) if written.is_file() else None
 
 
-def _place(diagnosis: Diagnosis | None, at: str | None) -> dict[str, int]:
-    """The stretch to show, in the trace's nanoseconds: the first one of the finding. Empty: all of it."""
-    findings = [
-        (outcome.code, finding)
-        for outcome in (found_outcomes(diagnosis.outcomes) if diagnosis else ())
-        for finding in outcome.findings
-        if finding.evidence.get("intervals_ns")
-    ]
-    chosen = [finding for code, finding in findings if at in (None, code)]
-    if at is not None and not chosen:
-        known = ", ".join(dict.fromkeys(code for code, _ in findings)) or "none"
-        raise NothingToOpen(f"--at {at}: no finding of that code has a place in this trace. Those that have: {known}.")
-    if not chosen:
+def _fitting(trace: Path, diagnosis: Diagnosis | None, focus: Stretch | None, folder: Path) -> Path:
+    """The trace itself where the viewer can hold it, else a new file in the folder with a window of it."""
+    if trace.stat().st_size > viewable.LIMITS.held / viewable.BEST_PACKED:
+        _say("Looking how large this trace is.")
+    try:
+        part = viewable.excerpt(trace, focus or viewable.middle_step(diagnosis))
+    except UnreadableTrace:  # a profile of another kind: the viewer may know it
+        if trace.stat().st_size > COMFORTABLE_BYTES:
+            _say("It is large for a browser: `trace_processor server http` from perfetto.dev reads it from outside.")
+        return trace
+    if part is None:
+        return trace
+    ours = None if trace.name == annotated_trace.REPORT.filename else diagnosis  # else they are in it already
+    try:
+        cut = annotated_trace.written_around(ours, part, folder / "trace.json.gz")
+    except OSError as error:
+        raise CannotWrite(f"The cut trace cannot be written to {folder}: {error.strerror or error}.") from error
+    _say(annotated_trace.remark(cut))
+    return cut
+
+
+def _tell_of_cut(trace: Path, focus: Stretch | None) -> None:
+    """Say so where the file was cut before, and what was asked for is not in what stayed."""
+    cut = viewable.cut_of(trace)
+    if cut is not None and focus is not None and not (cut.window_ns[0] <= focus[0] <= cut.window_ns[1]):
+        _say(
+            "This file was cut, and the finding's place lies outside of what stayed: open the trace itself to see it "
+            "(`profiler-doctor open TRACE`)."
+        )
+
+
+def _view(focus: Stretch | None) -> dict[str, int]:
+    """The stretch to show, in the trace's nanoseconds. Empty: all of it."""
+    if focus is None:
         return {}
-    start, end = _first_interval(chosen[0].evidence["intervals_ns"])
-    margin = int((end - start) * AROUND) + 1
-    return {"visStart": max(start - margin, 0), "visEnd": end + margin}
-
-
-def _first_interval(intervals: object) -> tuple[int, int]:
-    assert isinstance(intervals, list | tuple)
-    start, end = intervals[0]
-    return int(start), int(end)
+    margin = int((focus[1] - focus[0]) * AROUND) + 1
+    return {"visStart": max(focus[0] - margin, 0), "visEnd": focus[1] + margin}
 
 
 def _served(trace: Path, name: str, place: dict[str, int]) -> tuple[OneFile, str]:
