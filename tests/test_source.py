@@ -119,7 +119,7 @@ def test_a_backward_op_has_the_place_of_its_forward_op(tmp_path: Path) -> None:
     trace = builder.trace(tmp_path)
     forward = row_of(trace, "aten::linear")
     inner, outside = (row for row in trace.rows("cpu_op") if trace.events.name_of(int(row)) == "aten::mm")
-    assert forward_of(trace)[[inner, outside]].tolist() == [forward, outside]
+    assert forward_of(trace, np.array([inner, outside])).tolist() == [forward, outside]
     assert source_of(trace, np.array([inner, outside])) == [("net.py", 7), None]
     assert module_of(trace, np.array([inner])) == ["Linear_0"]
 

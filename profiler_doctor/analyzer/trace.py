@@ -44,10 +44,10 @@ class Column:
         """The integer values (or codes) at `rows`, `default` where an event lacks the argument."""
         wanted = np.asarray(rows, dtype=np.int64)
         if len(self.rows) and wanted.size > self.rows[-1] // DENSE and wanted.min() >= 0:
-            every = np.full(int(max(self.rows[-1], wanted.max())) + 1, default, dtype=np.int64)
+            kind = self.values.dtype if self.values.dtype == np.int32 and abs(default) < 1 << 31 else np.int64
+            every = np.full(int(max(self.rows[-1], wanted.max())) + 1, default, dtype=kind)
             every[self.rows] = self.values
-            dense: Ints = every[wanted]
-            return dense
+            return every[wanted].astype(np.int64, copy=False)
         found = np.full(wanted.shape, default, dtype=np.int64)
         if len(self.rows):
             place = np.minimum(np.searchsorted(self.rows, wanted.astype(self.rows.dtype)), len(self.rows) - 1)
@@ -176,10 +176,17 @@ class Trace:
 
     def rows(self, *categories: str) -> Ints:
         """Rows of complete events (phase X) of the given categories, in file order."""
-        key = ("rows", frozenset(categories) & frozenset(self.events.categories))
+        there = sorted(frozenset(categories) & frozenset(self.events.categories))
+        if len(there) == 1:
+            return self._rows_of(there[0])
+        return np.sort(np.concatenate([np.empty(0, np.int64), *map(self._rows_of, there)]), kind="stable")
+
+    def _rows_of(self, category: str) -> Ints:
+        """The rows of one category; kept, where those of several together are soon put in order again."""
+        key = ("rows", category)
         if key not in self.cache:
-            wanted = np.array([name in categories for name in self.events.categories] or [False], np.bool_)
-            self.cache[key] = np.flatnonzero(wanted[self.events.category] & (self.events.phase == ord("X")))
+            code = self.events.categories.index(category)
+            self.cache[key] = np.flatnonzero((self.events.category == code) & (self.events.phase == ord("X")))
         return self.cache[key]  # type: ignore[return-value]  # the cache holds what this method put there
 
     def rows_named(self, test: Callable[[str], object], among: Iterable[str]) -> Ints:

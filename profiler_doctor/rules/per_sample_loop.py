@@ -1,18 +1,21 @@
-"""The model is called for one sample, or one time step, after the other, though all of them lie in one tensor.
+"""The model is called for one sample, or one time step, after the other, though all of them are there.
 
 What it finds
     A layer that takes one row of a tensor at a time as a batch of one, at least 16 times in a step, each time another
     row; and a recurrent cell (LSTMCell, GRUCell, RNNCell, or a module of the user's own whose name ends in Cell) that
-    is called at least 16 times in a step. Where each such call is a step of its own: that each of them takes another
-    row of the same tensor of at least 16 rows, in a program that does not train, or not after each of them.
+    is called at least 16 times in a step. Where our own capture recorded which op was given which tensor, also a layer
+    that takes one tensor of a list after the other, none of them made of an earlier one's result. Where each such call
+    is a step of its own: that each of them takes another row of the same tensor of at least 16 rows, in a program that
+    does not train, or not after each of them.
 
 Why it costs
     Each op has a price that does not depend on its data: the dispatch, the Python around it, reading the weights. A
     batch pays it once, the loop for each sample, and its matrix products are too thin for the machine's units.
 
 What to do
-    Give the whole tensor to the model: `model(x)` for `[model(row) for row in x]`. For a cell: `nn.LSTM`, `nn.GRU` or
-    `nn.RNN` over the sequence; where the cell is your own, multiply all inputs by the input weights before the loop.
+    Give the whole tensor to the model: `model(x)` for `[model(row) for row in x]`; a list of tensors as
+    `model(torch.stack(samples))`, or `torch.cat` where each is a batch of one already. For a cell: `nn.LSTM`, `nn.GRU`
+    or `nn.RNN` over the sequence; where the cell is your own, multiply all inputs by the input weights before the loop.
     Where the loop must stay, `torch.compile` lowers the price of each turn.
 
 When not to
@@ -36,6 +39,7 @@ from profiler_doctor.analyzer.kinds import Edit, Has, Limits, Rule, Sighting, Th
 from profiler_doctor.analyzer.measures.autograd import forward_of
 from profiler_doctor.analyzer.measures.cells import cell_calls
 from profiler_doctor.analyzer.measures.loops import CELLS, Turn, outer_ops, turns
+from profiler_doctor.analyzer.measures.sample_loops import sample_loops
 from profiler_doctor.analyzer.measures.share import intervals_of, trains
 from profiler_doctor.analyzer.measures.source import where_of
 from profiler_doctor.analyzer.measures.steps import steps
@@ -80,7 +84,17 @@ def _in_steps(trace: Trace, least: float) -> list[list[Loop]]:
             rows = calls["row"][calls["step"] == step].tolist()
             if len(rows) >= least:
                 found[cell].append(Loop(tuple(rows), step, f"{name} takes one time step of a sequence"))
-    return list(found.values())
+    return list(found.values()) + _over_lists(trace, judged, int(least))
+
+
+def _over_lists(trace: Trace, judged: set[int], least: int) -> list[list[Loop]]:
+    """Loops over tensors that lie apart, which only their identities show."""
+    found = []
+    for loop in sample_loops(trace, least):
+        name = trace.events.name_of(loop[0].starts[0]).removeprefix("aten::")
+        over = f"{name} takes one {'×'.join(map(str, loop[0].shape))} tensor of a list"
+        found.append([Loop(one.starts, one.step, over) for one in loop if one.step in judged])
+    return [loops for loops in found if loops]
 
 
 def _by_loop(trace: Trace) -> Mapping[tuple[object, int], list[Turn]]:
@@ -129,7 +143,7 @@ def _one_turn(trace: Trace, loop: Loop) -> Mapping[int, float]:
 
 def _gradients_of(trace: Trace, rows: Ints, span: tuple[int, int]) -> Ints:
     """Those of the rows that work out gradients for ops which began within the span."""
-    forward = forward_of(trace)[rows]
+    forward = forward_of(trace, rows)
     began = trace.events.start_ns[forward]
     theirs: Ints = rows[(forward != rows) & (began >= span[0]) & (began < span[1])]
     return theirs

@@ -7,44 +7,52 @@ import re
 import numpy as np
 
 from profiler_doctor.analyzer.measures.ops import outermost_named, parent_of
-from profiler_doctor.analyzer.trace import Codes, Ints, Trace, measure
+from profiler_doctor.analyzer.trace import EMPTY_COLUMN, Column, Ints, Trace, measure
 
 BACKWARD = re.compile(r"^autograd::engine::evaluate_function|Backward\d*$")
 
 
-@measure
-def forward_of(trace: Trace) -> Codes:
-    """For every event row: the op of the forward pass whose gradient it helps to work out, else the row itself.
+def forward_of(trace: Trace, rows: Ints) -> Ints:
+    """For each row: the op of the forward pass whose gradient it helps to work out, else the row itself (also -1).
 
     Autograd gives both the same sequence number, and ops under a backward node take the node's. An op that makes no
     node shows the number of the next one to come, so of several ops the last to start has made it; the outermost op
     around that one with the same number is the one the user called.
     """
+    found = _forward(trace).at(rows, -1)
+    return np.where(found >= 0, found, rows)
+
+
+@measure
+def _forward(trace: Trace) -> Column:
+    """For the ops of the backward pass: the op of the forward pass, where it is known."""
     events = trace.events
-    found = np.arange(len(events), dtype=np.int32)
     rows = trace.rows("cpu_op")
     node = outermost_named(trace, rows, BACKWARD.search)
-    numbers = events.column("Sequence number").at(np.arange(len(events)), -1)
-    forward = rows[node < 0]
-    forward = forward[np.argsort(events.start_ns[forward], kind="stable")]
-    forward = forward[numbers[forward] >= 0]
-    forward = forward[np.argsort(numbers[forward], kind="stable")]
-    backward, wanted = rows[node >= 0], numbers[node[node >= 0]]
+    numbers = events.column("Sequence number")
+    own = numbers.at(rows, -1)
+    is_forward = (node < 0) & (own >= 0)
+    forward, made = rows[is_forward], own[is_forward]
+    order = np.argsort(events.start_ns[forward], kind="stable")
+    order = order[np.argsort(made[order], kind="stable")]
+    forward, made = forward[order], made[order]
+    backward = rows[node >= 0]
+    wanted = numbers.at(node[node >= 0], -1)
     if not len(forward) or not len(backward):
-        return found
-    last = forward[np.maximum(np.searchsorted(numbers[forward], wanted, side="right") - 1, 0)]
-    made = np.where(numbers[last] == wanted, _outermost_alike(trace, last, numbers), backward)
-    found[backward] = made
-    return found
+        return EMPTY_COLUMN
+    place = np.maximum(np.searchsorted(made, wanted, side="right") - 1, 0)
+    known = made[place] == wanted
+    found = _outermost_alike(trace, forward[place[known]], wanted[known])
+    return Column(backward[known].astype(np.int32), found.astype(np.int32))
 
 
 def _outermost_alike(trace: Trace, rows: Ints, numbers: Ints) -> Ints:
-    """For each row the outermost op around it that has the same number."""
-    parent = parent_of(trace)
-    current = rows
-    while True:
-        above = parent[current]
-        alike = (above >= 0) & (numbers[above] == numbers[current]) if len(current) else np.zeros(0, np.bool_)
-        if not alike.any():
-            return current
-        current = np.where(alike, above, current)
+    """For each row the outermost op around it that has the same number, which is given."""
+    parent, column = parent_of(trace), trace.events.column("Sequence number")
+    current, climbing = rows.copy(), np.arange(len(rows))
+    while len(climbing):
+        above = parent[current[climbing]]
+        alike = (above >= 0) & (column.at(np.maximum(above, 0), -1) == numbers[climbing])
+        climbing, above = climbing[alike], above[alike]
+        current[climbing] = above
+    return current

@@ -71,7 +71,7 @@ def _around_launch(trace: Trace, rows: Ints, op_rows: Ints) -> Ints:
     """The innermost op or mark around each launch; the op where no slice is open on the launch's thread."""
     events = trace.events
     slices = trace.rows(*SLICES)
-    launch = launch_of(trace)[rows]
+    launch = launch_of(trace).at(rows, -1)
     at = np.where(launch >= 0, launch, 0)
     times = (events.thread[at].astype(np.int64), events.start_ns[at]) if len(rows) else (rows, rows)
     place = innermost_at(events.thread[slices].astype(np.int64), events.start_ns[slices], events.ends_at(slices), times)

@@ -108,8 +108,10 @@ def _marks(trace: Trace) -> Ints:
 def _is_phase(trace: Trace) -> Bools:
     """For every event row: whether something is compiled in it, by its name or by the mark inside it."""
     events = trace.events
-    mask = events.matching_names(PHASES.search)[events.name] if len(events) else np.zeros(0, np.bool_)
-    marks = _marks(trace)
+    marks, phases = _marks(trace), events.matching_names(PHASES.search)
+    if not phases.any() and not len(marks):
+        return np.broadcast_to(np.False_, len(events))  # takes no memory
+    mask = phases[events.name]
     parents = parent_of(trace)[marks]
     told = [match["phase"] if (match := DATA.match(name)) else "" for name in events.names_at(marks)]
     there = [row >= 0 and events.name_of(row) == phase for row, phase in zip(parents.tolist(), told, strict=True)]

@@ -30,7 +30,7 @@ def gpu_work(trace: Trace) -> pd.DataFrame:
     events = trace.events
     rows = trace.rows(*GPU_WORK)
     rows = rows[np.argsort(events.start_ns[rows], kind="stable")]
-    launch = launch_of(trace)[rows]
+    launch = launch_of(trace).at(rows, -1).astype(np.int32)
     linked = launch >= 0
     kinds = list(KINDS.values())
     code_of = np.array([kinds.index(KINDS.get(name, kinds[0])) for name in events.categories] or [0], np.int8)
@@ -47,7 +47,7 @@ def gpu_work(trace: Trace) -> pd.DataFrame:
             "correlation": events.column("correlation").at(rows, 0),
             "launch": launch,
             "launch_start_ns": np.where(linked, events.start_ns[launch], 0) if len(rows) else launch,
-            "op": np.where(linked, op_of_call(trace)[launch], np.int32(-1)) if len(rows) else launch,
+            "op": op_of_call(trace).at(launch, -1).astype(np.int32),
             "step": step_of(trace, rows).astype(np.int32),
             "bytes": events.column("bytes").at(rows, -1),
         },

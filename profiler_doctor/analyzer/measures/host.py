@@ -12,7 +12,7 @@ from profiler_doctor.analyzer.measures.links import launch_of
 from profiler_doctor.analyzer.measures.names import names_of, words
 from profiler_doctor.analyzer.measures.ops import enclosing_op
 from profiler_doctor.analyzer.measures.steps import step_at
-from profiler_doctor.analyzer.trace import HOST_CALLS, Bools, Codes, Ints, Trace, measure
+from profiler_doctor.analyzer.trace import HOST_CALLS, Bools, Column, Ints, Trace, measure
 
 KINDS = {
     "graph_launch": re.compile(r"GraphLaunch|GraphExec(?:Update)?Launch"),
@@ -49,7 +49,7 @@ def host_calls(trace: Trace) -> pd.DataFrame:
     rows = trace.rows(*HOST_CALLS)
     rows = rows[np.argsort(events.start_ns[rows], kind="stable")]
     start, end = events.start_ns[rows], events.ends_at(rows)
-    launches = launch_of(trace)
+    launches = launch_of(trace).values
     work = np.bincount(launches[launches >= 0], minlength=len(events))[rows] if len(events) else rows
     return pd.DataFrame(
         {
@@ -61,7 +61,7 @@ def host_calls(trace: Trace) -> pd.DataFrame:
             "dur_ns": end - start,
             "correlation": events.column("correlation").at(rows, 0),
             "kind": _kinds(trace, rows),
-            "op": op_of_call(trace)[rows],
+            "op": op_of_call(trace).at(rows, -1).astype(np.int32),
             "step": step_at(trace, start).astype(np.int32),
             "work": work.astype(np.int32),
         },
@@ -70,19 +70,18 @@ def host_calls(trace: Trace) -> pd.DataFrame:
 
 
 @measure
-def op_of_call(trace: Trace) -> Codes:
-    """For every event row: the innermost op around it if it is a host call, -1 otherwise.
+def op_of_call(trace: Trace) -> Column:
+    """For all host calls: the row of the innermost op around each, -1 for none.
 
     By time on the call's own thread; where no op is open there, by External id, unless that is only the correlation
     again, as PyTorch 1.12 to 2.3 wrote it.
     """
     events = trace.events
     rows = trace.rows(*HOST_CALLS)
-    found = np.full(len(events), -1, np.int32)
-    found[rows] = enclosing_op(trace, events.thread[rows].astype(np.int64), events.start_ns[rows])
-    lost = rows[found[rows] < 0]
-    found[lost] = _by_external_id(trace, lost)
-    return found
+    found = enclosing_op(trace, events.thread[rows].astype(np.int64), events.start_ns[rows])
+    lost = found < 0
+    found[lost] = _by_external_id(trace, rows[lost])
+    return Column(rows.astype(np.int32), found.astype(np.int32))
 
 
 def _by_external_id(trace: Trace, calls: Ints) -> Ints:
@@ -118,7 +117,7 @@ def _kind(name: str) -> str:
 def _reads_pageable(trace: Trace) -> Bools:
     """For every event row: whether it launched a copy from the device into pageable memory."""
     copies = trace.rows_named(PAGEABLE_READ.search, ("gpu_memcpy",))
-    launches = launch_of(trace)[copies]
+    launches = launch_of(trace).at(copies, -1)
     mask = np.zeros(len(trace.events), np.bool_)
     mask[launches[launches >= 0]] = True
     return mask

@@ -6,29 +6,28 @@ import re
 
 import numpy as np
 
-from profiler_doctor.analyzer.trace import GPU_WORK, HOST_CALLS, Bools, Codes, Ints, Trace, measure
+from profiler_doctor.analyzer.trace import GPU_WORK, HOST_CALLS, Bools, Column, Ints, Trace, measure
 
 PUTS_WORK = re.compile(r"Launch|Memcpy|Memset|Enqueue", re.IGNORECASE)
 """Of several host calls with one correlation, the one that can have started work is the launch."""
 
 
 @measure
-def launch_of(trace: Trace) -> Codes:
-    """For every event row: the row of the host call that launched it, -1 if it is no GPU work or the launch is missing.
+def launch_of(trace: Trace) -> Column:
+    """For all GPU work: the row of the host call that launched it, -1 where the launch is missing.
 
     Joined by correlation alone (a graph launch has one for all its kernels); a correlation of 0 links nothing. Where a
     correlation comes back (joined recordings, a counter that wrapped), the last call before the work's start is meant.
     """
     events = trace.events
-    found = np.full(len(events), -1, np.int32)
     correlation = events.column("correlation")
     calls, work = _able(trace, trace.rows(*HOST_CALLS)), trace.rows(*GPU_WORK)
     if not len(calls) or not len(work):
-        return found
+        return Column(work.astype(np.int32), np.full(len(work), -1, np.int32))
     keys, wanted = correlation.at(calls, 0), correlation.at(work, 0)
     place = _last_before((keys, events.start_ns[calls]), (wanted, events.start_ns[work]))
-    found[work] = np.where((place >= 0) & (wanted > 0), calls[place], -1)
-    return found
+    found = np.where((place >= 0) & (wanted > 0), calls[place], -1)
+    return Column(work.astype(np.int32), found.astype(np.int32))
 
 
 def _able(trace: Trace, calls: Ints) -> Ints:
@@ -69,9 +68,9 @@ def _of_distinct(keys: Ints, wanted: Ints) -> Ints | None:
     return np.where(in_order[place] == wanted, order[place], -1)
 
 
-@measure
-def is_gpu_work(trace: Trace) -> Bools:
-    """For every event row: whether it is a kernel, copy or memset that ran on a device."""
-    mask = np.zeros(len(trace.events), np.bool_)
-    mask[trace.rows(*GPU_WORK)] = True
-    return mask
+def is_gpu_work(trace: Trace, rows: Ints) -> Bools:
+    """For each of the event rows: whether it is a kernel, copy or memset that ran on a device."""
+    events = trace.events
+    on_device = np.array([name in GPU_WORK for name in events.categories] or [False], np.bool_)
+    found: Bools = on_device[events.category[rows]] & (events.phase[rows] == ord("X"))
+    return found

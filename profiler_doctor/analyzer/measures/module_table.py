@@ -43,7 +43,7 @@ def module_paths(trace: Trace) -> np.ndarray[tuple[int], np.dtype[np.object_]]:
     if not len(known):
         return paths
     paths[known["row"].to_numpy(np.int64)] = known["module"].to_numpy(dtype=object)
-    return paths[forward_of(trace)] if len(paths) else paths
+    return paths[forward_of(trace, np.arange(len(paths)))]
 
 
 def _gpu_ns(trace: Trace) -> Ints:

@@ -22,7 +22,7 @@ def modules(trace: Trace) -> pd.DataFrame:
     recorded = trace if len(trace.rows("python_function")) else trace.stacks
     if recorded is None or not len(rows):
         return pd.DataFrame({"row": rows[:0], "module": [], "module_row": rows[:0]})
-    there = forward_of(trace)[rows].astype(np.int64)
+    there = forward_of(trace, rows)
     there = twins(trace, recorded, there) if recorded is not trace else there
     table = frames(recorded)
     known = np.where(there >= 0, there, 0)

@@ -77,6 +77,9 @@ def _worked_ns(trace: Trace, outer: pd.DataFrame, parts: Intervals) -> np.ndarra
 @measure
 def _is_region(trace: Trace) -> Bools:
     """For every event row: whether it is the call of a compiled region."""
+    rows = trace.rows_named(REGION.match, ("cpu_op", "user_annotation"))
+    if not len(rows):
+        return np.broadcast_to(np.False_, len(trace.events))  # takes no memory
     mask = np.zeros(len(trace.events), np.bool_)
-    mask[trace.rows_named(REGION.match, ("cpu_op", "user_annotation"))] = True
+    mask[rows] = True
     return mask

@@ -20,7 +20,7 @@ def source_of(trace: Trace, op_rows: Ints) -> list[tuple[str, int] | None]:
     inside it.
     """
     rows = np.asarray(op_rows, dtype=np.int64)
-    rows = np.where(rows >= 0, forward_of(trace)[rows], rows) if len(trace.events) else rows
+    rows = forward_of(trace, rows)
     recorded, rows = with_stacks(trace, rows)
     if recorded is None:
         return [None] * len(rows)

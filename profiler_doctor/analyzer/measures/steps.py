@@ -57,10 +57,10 @@ def step_of(trace: Trace, rows: npt.ArrayLike) -> Ints:
     GPU work whose launch is not in the trace belongs to no step.
     """
     wanted = np.asarray(rows, dtype=np.int64)
-    launch = launch_of(trace)[wanted]
+    launch = launch_of(trace).at(wanted, -1)
     times = trace.events.start_ns[np.where(launch >= 0, launch, wanted)]
     found = step_at(trace, times)
-    return np.where(is_gpu_work(trace)[wanted] & (launch < 0), -1, found)
+    return np.where(is_gpu_work(trace, wanted) & (launch < 0), -1, found)
 
 
 def step_at(trace: Trace, times_ns: Ints) -> Ints:

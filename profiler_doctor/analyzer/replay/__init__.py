@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -12,7 +13,7 @@ from profiler_doctor.analyzer.model import Stake
 from profiler_doctor.analyzer.replay.change import edited
 from profiler_doctor.analyzer.replay.edits import merged
 from profiler_doctor.analyzer.replay.line import line_stake
-from profiler_doctor.analyzer.replay.play import Played, play
+from profiler_doctor.analyzer.replay.play import play
 from profiler_doctor.analyzer.replay.score import Score, least_ns, score_of
 from profiler_doctor.analyzer.replay.steptime import per_step
 from profiler_doctor.analyzer.trace import GPU_WORK, Trace, measure
@@ -50,17 +51,25 @@ def baseline_error(trace: Trace) -> float | None:
     score = score_of(trace)
     if score is None or not score.recorded_ns:
         return None
-    played = _baseline(trace)
-    misses = (played.call_end_ns - score.calls.end_ns, played.work_end_ns - score.works.end_ns)
-    every = np.append(np.concatenate(misses), played.total_ns - score.recorded_ns)
-    return float(every[np.argmax(np.abs(every))]) / score.recorded_ns
+    return _baseline(trace).worst_ns / score.recorded_ns
+
+
+@dataclass(frozen=True)
+class _Baseline:
+    """The replay without any edit: how long it is, and its largest miss, late positive."""
+
+    total_ns: int
+    worst_ns: int
 
 
 @measure
-def _baseline(trace: Trace) -> Played:
+def _baseline(trace: Trace) -> _Baseline:
     score = score_of(trace)
     assert score is not None
-    return play(score)
+    played = play(score)
+    misses = (played.call_end_ns - score.calls.end_ns, played.work_end_ns - score.works.end_ns)
+    every = np.append(np.concatenate(misses), played.total_ns - score.recorded_ns)
+    return _Baseline(played.total_ns, int(every[np.argmax(np.abs(every))]))
 
 
 def _replayed(trace: Trace, score: Score, edit: Edit, error: float) -> Stake:

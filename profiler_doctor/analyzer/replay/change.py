@@ -14,7 +14,7 @@ from profiler_doctor.analyzer.replay.device import Works
 from profiler_doctor.analyzer.replay.edits import Removed, Shares, removed
 from profiler_doctor.analyzer.replay.score import Score
 from profiler_doctor.analyzer.replay.waits import CALL_NS
-from profiler_doctor.analyzer.trace import Bools, Ints, Trace
+from profiler_doctor.analyzer.trace import Bools, Codes, Ints, Trace
 
 GRAPH_GAP_NS = 1_000
 """Between two kernels of one graph (RULES.md, LCH001)."""
@@ -24,7 +24,7 @@ GRAPH_GAP_NS = 1_000
 class _Host:
     """Pieces of host time, and the share of each that stays; times as in the trace."""
 
-    thread: Ints
+    thread: Codes
     start_ns: Ints
     end_ns: Ints
     keep: Shares
@@ -32,7 +32,7 @@ class _Host:
     @classmethod
     def of_rows(cls, trace: Trace, rows: Ints, shares: Shares) -> _Host:
         events = trace.events
-        return cls(events.thread[rows].astype(np.int64), events.start_ns[rows], events.ends_at(rows), shares)
+        return cls(events.thread[rows], events.start_ns[rows], events.ends_at(rows), shares)
 
     @classmethod
     def gone_with(cls, trace: Trace, rows: Ints) -> _Host:
@@ -67,9 +67,9 @@ def edited(trace: Trace, score: Score, edit: Edit) -> Score:
     launches of joined work go in the same way, and the work stays.
     """
     works = score.works
-    on_gpu = is_gpu_work(trace)
     kept, shares = _pairs(edit.keep)
-    host = _Host.of_rows(trace, kept[~on_gpu[kept]], shares[~on_gpu[kept]])
+    on_host = ~is_gpu_work(trace, kept)
+    host = _Host.of_rows(trace, kept[on_host], shares[on_host])
     keep = _looked_up(kept, shares, works.row)
     dropped = (keep == 0) | ((works.call >= 0) & np.append(_calls_in(score, host.gone), False)[works.call])
     joined = np.isin(works.row, edit.joined)
@@ -94,7 +94,7 @@ def _pairs(keep: Mapping[int, float]) -> tuple[Ints, Shares]:
     return rows[order], np.fromiter(keep.values(), dtype=np.float64, count=len(keep))[order]
 
 
-def _looked_up(rows: Ints, shares: Shares, wanted: Ints) -> Shares:
+def _looked_up(rows: Ints, shares: Shares, wanted: Codes) -> Shares:
     """The share of each wanted row, 1 where it is not among `rows`."""
     place = np.searchsorted(rows, wanted)
     there = np.append(rows, -1)[place] == wanted
@@ -152,7 +152,7 @@ def _calls_in(score: Score, host: _Host) -> Bools:
     return inside
 
 
-def _wholly(groups: Ints, chosen: Bools) -> Ints:
+def _wholly(groups: Codes, chosen: Bools) -> Ints:
     """Groups (0 and up) all of whose members are chosen."""
     whole = np.zeros(int(groups.max(initial=-1)) + 1, dtype=np.bool_)
     whole[groups[chosen & (groups >= 0)]] = True

@@ -10,7 +10,7 @@ import pandas as pd
 from profiler_doctor.analyzer.measures.device import gpu_work
 from profiler_doctor.analyzer.measures.window import Window
 from profiler_doctor.analyzer.replay.host import Calls
-from profiler_doctor.analyzer.trace import Bools, Ints, Trace
+from profiler_doctor.analyzer.trace import Bools, Codes, Ints, Trace
 
 USUAL_LATENCY_NS = 3_000
 USUAL_GAP_NS = 1_500
@@ -36,17 +36,17 @@ class Works:
     work by `gap_ns`, the launch by `latency_ns`, and the end of the work at place `waits_for` (-1: none) by `lag_ns`.
     """
 
-    row: Ints
-    op: Ints
-    call: Ints
-    turn: Ints
-    stream: Ints
-    device: Ints
+    row: Codes
+    op: Codes
+    call: Codes
+    turn: Codes
+    stream: Codes
+    device: Codes
     start_ns: Ints
     dur_ns: Ints
     gap_ns: Ints
     latency_ns: Ints
-    waits_for: Ints
+    waits_for: Codes
     lag_ns: Ints
     unexplained: int
     """How many starts nothing recorded explains."""
@@ -94,10 +94,12 @@ def works_in(trace: Trace, window: Window, calls: Calls) -> Works:
     other = np.where(waited | told, other, -1)
     own = ~waited & ~unexplained
     return Works(
-        **{name: columns[name] for name in ("row", "op", "call", "turn", "stream", "device", "start_ns", "dur_ns")},
+        **{name: columns[name].astype(np.int32) for name in ("row", "op", "call", "turn", "stream", "device")},
+        start_ns=start,
+        dur_ns=dur,
         gap_ns=np.where(own & ~bounds.by_launch, start - bounds.before_ns, gap),
         latency_ns=np.where(own & bounds.by_launch, start - bounds.launched_ns, latency),
-        waits_for=other,
+        waits_for=other.astype(np.int32),
         lag_ns=np.where(waited, lag, np.minimum(lag, USUAL_GAP_NS)),
         unexplained=int((unexplained & (columns["turn"] >= 0)).sum()),
     )

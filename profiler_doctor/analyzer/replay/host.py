@@ -11,7 +11,7 @@ import pandas as pd
 from profiler_doctor.analyzer.measures.copies import copies
 from profiler_doctor.analyzer.measures.host import host_calls
 from profiler_doctor.analyzer.measures.window import Window
-from profiler_doctor.analyzer.trace import HOST_CALLS, Bools, Ints, Trace
+from profiler_doctor.analyzer.trace import HOST_CALLS, Bools, Codes, Ints, Trace
 
 HANDED_OVER_CALLS = 3
 """So many calls of other threads between two of one thread's mean that it waited for them, as in `loss.backward()`."""
@@ -31,11 +31,11 @@ class Calls:
     `joins`: a stream was told to wait for another one between this thread's previous call and this one.
     """
 
-    row: Ints
-    thread: Ints
+    row: Codes
+    thread: Codes
     start_ns: Ints
     end_ns: Ints
-    after: Ints
+    after: Codes
     waits: Bools
     everywhere: Bools
     frees: Bools
@@ -65,11 +65,11 @@ def calls_in(trace: Trace, window: Window) -> Calls:
     everywhere = _named(trace, row, _EVERY_STREAM)
     frees = everywhere & _named(trace, row, _FREES)
     return Calls(
-        row=row,
-        thread=thread,
+        row=row.astype(np.int32),
+        thread=thread.astype(np.int32),
         start_ns=start,
         end_ns=end,
-        after=_followed(thread, start, end),
+        after=_followed(thread, start, end).astype(np.int32),
         waits=table["waits"].to_numpy(np.bool_) | frees,
         everywhere=everywhere,
         frees=frees,

@@ -81,18 +81,18 @@ def _columns(score: Score) -> _Columns:
     for call, done in waiting.items():
         count[call + 1], residual[call] = len(done), score.waits.residual_ns[call]
     columns = _Columns(
-        calls.after,
+        calls.after.astype(np.int64),
         score.think_ns,
         score.own_ns,
         calls.waits.astype(np.int64),
         np.append(np.searchsorted(works.turn, np.arange(len(calls.row))), len(works.row)),
-        works.stream,
-        works.call,
+        works.stream.astype(np.int64),
+        works.call.astype(np.int64),
         works.gap_ns,
         works.latency_ns,
         works.dur_ns,
         (score.dropped | score.aside).astype(np.int64),
-        works.waits_for,
+        works.waits_for.astype(np.int64),
         works.lag_ns,
         works.start_ns,
         np.cumsum(count),
