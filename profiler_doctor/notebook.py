@@ -7,7 +7,6 @@ no fresh process could repeat the call; the findings say what to try, and `profi
 from __future__ import annotations
 
 import importlib
-import os
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -18,27 +17,24 @@ from typing import TYPE_CHECKING, Any
 
 from profiler_doctor.analyzer import document
 from profiler_doctor.analyzer.capture import processors
+from profiler_doctor.analyzer.capture.child.kineto import load_ahead, quiet
 from profiler_doctor.analyzer.capture.environment import environment, with_facts
-from profiler_doctor.analyzer.diagnosis import Subject, diagnosis
-from profiler_doctor.analyzer.engine import examine
+from profiler_doctor.analyzer.diagnosis import Subject
 from profiler_doctor.analyzer.facts import Facts, RootFacts
-from profiler_doctor.analyzer.kinds import Fix, Report
+from profiler_doctor.analyzer.kinds import Report
 from profiler_doctor.analyzer.model import Diagnosis
 from profiler_doctor.analyzer.plugins import find
-from profiler_doctor.analyzer.prescribe import prescribe, to_try
 from profiler_doctor.analyzer.reading import read
 from profiler_doctor.analyzer.trace import Trace
-from profiler_doctor.analyzer.trial_verdict import Cure, unmade
 from profiler_doctor.reports import markdown
 from profiler_doctor.reports.writing import write_all
 from profiler_doctor.verbs.choice import every_rule, selection
 from profiler_doctor.verbs.table import every_table, with_names
+from profiler_doctor.verbs.untried import examined
 
 if TYPE_CHECKING:
     import pandas as pd
 
-QUIET_KINETO = "6"
-"""Above every level that kineto prints at."""
 WARM_UP_CALLS = 3
 TIMED_CALLS = 30
 TIMED_S = 5.0
@@ -101,7 +97,7 @@ def diagnose(function: Callable[..., object], *arguments: object, steps: int = 5
     least `steps` + 6 times, and what it does besides (updating weights, drawing random numbers) happens each time.
     """
     torch = importlib.import_module("torch")
-    importlib.import_module("torch._inductor.config")  # what the first recording imports must not fall into it
+    load_ahead(torch)
     call = _Call(torch, function, arguments, named)
     cold_ns = call.timed()
     for _ in range(WARM_UP_CALLS - 1):
@@ -121,11 +117,11 @@ def diagnose(function: Callable[..., object], *arguments: object, steps: int = 5
 def profile(name: str = "block") -> Iterator[Profiled]:
     """Record a block of this process once. It has no steps and no un-profiled time, so shares are of the window."""
     torch = importlib.import_module("torch")
-    importlib.import_module("torch._inductor.config")
+    load_ahead(torch)
     found = Profiled(name)
     with tempfile.TemporaryDirectory(prefix="profiler-doctor-") as folder:
         file = Path(folder) / "trace.json"
-        with _quiet(), torch.profiler.profile(record_shapes=True, with_stack=True, with_modules=True) as recording:
+        with quiet(), torch.profiler.profile(record_shapes=True, with_stack=True, with_modules=True) as recording:
             yield found
         recording.export_chrome_trace(str(file))
         trace = read(file)
@@ -216,7 +212,7 @@ def _recorded(
     """The trace of so many marked steps, with Python stacks where asked, and how long each took."""
     file, stacks = into
     took = []
-    with _quiet(), torch.profiler.profile(record_shapes=True, with_stack=stacks, with_modules=stacks) as recording:
+    with quiet(), torch.profiler.profile(record_shapes=True, with_stack=stacks, with_modules=stacks) as recording:
         with torch.profiler.record_function("warm-up"):  # the first recorded call pays for the profiler's start
             timed()
         for number in range(steps):
@@ -224,19 +220,6 @@ def _recorded(
                 took.append(timed())
     recording.export_chrome_trace(str(file))
     return read(file), tuple(took)
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Without the notes that kineto prints when it starts and stops; the user's own level stays."""
-    ours = "KINETO_LOG_LEVEL" not in os.environ
-    if ours:
-        os.putenv("KINETO_LOG_LEVEL", QUIET_KINETO)  # not os.environ: that is the user's
-    try:
-        yield
-    finally:
-        if ours:
-            os.unsetenv("KINETO_LOG_LEVEL")
 
 
 def _facts(torch: Any, device: str) -> Facts:
@@ -253,8 +236,6 @@ def _facts(torch: Any, device: str) -> Facts:
 
 
 def _examined(trace: Trace, name: str, surroundings: dict[str, object]) -> Diagnosed:
-    rules, fixes = every_rule(), find("profiler_doctor.fixes", Fix).items
-    examination = prescribe(examine(trace, rules, selection(rules.items, (), ())), fixes)
-    untried = tuple(unmade(Cure((fix,)), "not_tried", NOT_TRIED) for fix in to_try(examination, fixes))
+    rules = every_rule()
     subject = Subject(name=name, command=(), environment=surroundings)
-    return Diagnosed(diagnosis(subject, trace, examination, untried), trace)
+    return Diagnosed(examined(subject, trace, rules, selection(rules.items, (), ()), NOT_TRIED), trace)

@@ -84,6 +84,14 @@ def test_a_function_gets_its_arguments_and_its_line_is_named(tmp_path: Path) -> 
     assert 10 < int(line) < 20
 
 
+def test_of_a_program_that_trains_engines_for_inference_are_no_cure(shared: Path) -> None:
+    found = profiler_doctor.analyze(shared / "traces" / "hta_a100_nccl_resnet.json.gz")
+
+    reasons = {trial.fix: trial.reason for trial in found.document.trials}
+    assert "the script trains" in reasons["torchscript"]
+    assert "notebook" in reasons["compile"]
+
+
 def test_a_block_has_its_diagnosis_once_it_is_over(tmp_path: Path) -> None:
     said = ran(
         tmp_path,

@@ -7,25 +7,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from profiler_doctor.analyzer.diagnosis import TOP_ROWS, Subject, diagnosis
-from profiler_doctor.analyzer.engine import Selection, examine
+from profiler_doctor.analyzer.diagnosis import TOP_ROWS, Subject
 from profiler_doctor.analyzer.errors import ExitCode
-from profiler_doctor.analyzer.kinds import Fix, Machine, Report, Rule
-from profiler_doctor.analyzer.measures.share import trains
+from profiler_doctor.analyzer.kinds import Report
 from profiler_doctor.analyzer.model import Diagnosis
-from profiler_doctor.analyzer.plugins import Found, find
-from profiler_doctor.analyzer.prescribe import prescribe, to_try
+from profiler_doctor.analyzer.plugins import find
 from profiler_doctor.analyzer.sources import Job, traces
 from profiler_doctor.analyzer.trace import Trace
-from profiler_doctor.analyzer.trial_verdict import Cure, unmade
-from profiler_doctor.reports.ranking import FOR_INFERENCE_ONLY
 from profiler_doctor.reports.writing import write_all
 from profiler_doctor.verbs.choice import every_rule, selection
 from profiler_doctor.verbs.output import Output, log_for_tensorboard, show, show_ranks, with_exit_code
+from profiler_doctor.verbs.untried import examined
 
 NOT_HERE = "the program is not here, only its trace; `profiler-doctor run` tries it"
-TRAINING = Machine(device="cuda", torch=None, cpu_flags=frozenset(), cpus=1, threads=None, has_root=True, training=True)
-"""A machine that is asked about training alone."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,7 +39,9 @@ def analyze(options: AnalyzeOptions) -> ExitCode:
     chosen = selection(rules.items, options.select, options.ignore)
     job = traces(options.inputs)
     documents = [
-        with_exit_code(_examined(trace, job, rules, (chosen, options.output.top)), options.output.fail_on)
+        with_exit_code(
+            examined(_subject(trace, job, options.output.top), trace, rules, chosen, NOT_HERE), options.output.fail_on
+        )
         for trace in job.traces
     ]
     _write(job, documents, options)
@@ -58,24 +54,14 @@ def analyze(options: AnalyzeOptions) -> ExitCode:
     return ExitCode(max(document.verdict.exit_code for document in documents))
 
 
-def _examined(trace: Trace, job: Job, rules: Found[Rule], asked: tuple[Selection, int]) -> Diagnosis:
-    fixes = find("profiler_doctor.fixes", Fix).items
-    examination = prescribe(examine(trace, rules, asked[0]), fixes)
-    untried = tuple(unmade(Cure((fix,)), "not_tried", _why_not(fix, trace)) for fix in to_try(examination, fixes))
-    subject = Subject(
+def _subject(trace: Trace, job: Job, top: int) -> Subject:
+    return Subject(
         name=Path(trace.source).name,
         command=("profiler-doctor", *sys.argv[1:]),
         environment=_environment(trace),
         health=job.health,
-        top=max(asked[1], TOP_ROWS),
+        top=max(top, TOP_ROWS),
     )
-    return diagnosis(subject, trace, examination, untried)
-
-
-def _why_not(fix: Fix, trace: Trace) -> str:
-    """Nobody knows the machine that the program would run on; that it trains is seen, and rules some fixes out."""
-    reason = fix.applies(TRAINING) if trains(trace) else None
-    return reason if reason is not None and reason.startswith(FOR_INFERENCE_ONLY) else NOT_HERE
 
 
 def _write(job: Job, documents: Sequence[Diagnosis], options: AnalyzeOptions) -> None:

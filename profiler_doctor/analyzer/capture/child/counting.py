@@ -15,9 +15,10 @@ from profiler_doctor.analyzer.capture.child.account import Account
 from profiler_doctor.analyzer.capture.child.arbitration import Arbiter
 from profiler_doctor.analyzer.capture.child.compiled import compiled
 from profiler_doctor.analyzer.capture.child.compiling import Compiling
+from profiler_doctor.analyzer.capture.child.kineto import load_ahead
 from profiler_doctor.analyzer.capture.child.living import living_bytes
 from profiler_doctor.analyzer.capture.child.observed import Observed
-from profiler_doctor.analyzer.capture.child.recorder import Recorder, load_ahead
+from profiler_doctor.analyzer.capture.child.recorder import Recorder
 from profiler_doctor.analyzer.capture.child.session import Session
 from profiler_doctor.analyzer.capture.child.steptimes import StepTimes, Stopwatch
 from profiler_doctor.analyzer.kinds import Root

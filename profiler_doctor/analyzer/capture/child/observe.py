@@ -13,10 +13,11 @@ from profiler_doctor.analyzer.capture.child import control
 from profiler_doctor.analyzer.capture.child.account import Account
 from profiler_doctor.analyzer.capture.child.arbitration import Arbiter
 from profiler_doctor.analyzer.capture.child.compiling import Compiling
+from profiler_doctor.analyzer.capture.child.kineto import load_ahead
 from profiler_doctor.analyzer.capture.child.masks import square_masks
 from profiler_doctor.analyzer.capture.child.observed import Observed, copy_bytes_per_s
 from profiler_doctor.analyzer.capture.child.ourranges import OurRanges
-from profiler_doctor.analyzer.capture.child.recorder import Recorder, load_ahead
+from profiler_doctor.analyzer.capture.child.recorder import Recorder
 from profiler_doctor.analyzer.capture.child.session import Session
 from profiler_doctor.analyzer.capture.child.steptimes import StepTimes, Stopwatch
 from profiler_doctor.analyzer.capture.child.window import Window

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 from pathlib import Path
 from threading import get_ident
@@ -10,21 +9,13 @@ from typing import Any
 
 from profiler_doctor.analyzer.capture.child.arbitration import Arbiter
 from profiler_doctor.analyzer.capture.child.identity import as_json
+from profiler_doctor.analyzer.capture.child.kineto import quiet
 from profiler_doctor.analyzer.capture.child.ranges import mirror
 from profiler_doctor.analyzer.capture.child.session import Session
 from profiler_doctor.analyzer.capture.child.sharing import shared_inputs
 
-QUIET_KINETO = "6"
-"""Above every level that kineto prints at: its start and stop notes would stand in the script's own output."""
 UNFINISHED = "unfinished step"
 """What the last range is called where the script ended within it: it is no step."""
-
-
-def load_ahead(torch: Any) -> None:
-    """Import what torch's profiler imports when it first starts (seconds), before a step has to wait for it."""
-    with contextlib.suppress(Exception):  # builds without inductor profile without it, too
-        __import__("torch._inductor.config")
-    torch.profiler.supported_activities()
 
 
 class Recorder:
@@ -46,21 +37,17 @@ class Recorder:
 
     def start(self) -> None:
         """Begin to record on this thread, and to copy the script's NVTX ranges."""
-        ours = "KINETO_LOG_LEVEL" not in os.environ
-        if ours:
-            os.putenv("KINETO_LOG_LEVEL", QUIET_KINETO)  # not os.environ: that is the script's
-        self._profile = self._torch.profiler.profile(
-            activities=_activities(self._torch),
-            record_shapes=True,
-            profile_memory=self._memory,
-            with_stack=self._stacks,
-            with_modules=self._stacks,
-        )
-        self._session.profiled = True
-        with self.arbiter.ours():
-            self._profile.start()
-        if ours:
-            os.unsetenv("KINETO_LOG_LEVEL")
+        with quiet():
+            self._profile = self._torch.profiler.profile(
+                activities=_activities(self._torch),
+                record_shapes=True,
+                profile_memory=self._memory,
+                with_stack=self._stacks,
+                with_modules=self._stacks,
+            )
+            self._session.profiled = True
+            with self.arbiter.ours():
+                self._profile.start()
         mirror.open, mirror.close = self._open, self._close
         self.running = self.arbiter.recording = True
         self._thread = get_ident()

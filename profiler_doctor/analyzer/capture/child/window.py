@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from profiler_doctor.analyzer.capture.child.arbitration import Arbiter
-from profiler_doctor.analyzer.capture.child.recorder import Recorder, load_ahead
+from profiler_doctor.analyzer.capture.child.kineto import load_ahead
+from profiler_doctor.analyzer.capture.child.recorder import Recorder
 from profiler_doctor.analyzer.capture.child.session import Session
 
 
