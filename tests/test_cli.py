@@ -103,6 +103,15 @@ def test_the_files_go_where_out_says(shared: Path, tmp_path: Path) -> None:
     assert names == {"report.html", "report.md", "diagnosis.json", "trace-with-findings.json.gz"}
 
 
+def test_explain_lists_the_fixes_and_offers_the_nearest_name() -> None:
+    listed, missed = _ask("explain", "fixes").stdout, _ask("explain", "chanels-last")
+
+    assert "channels-last" in listed
+    assert "do-nothing" not in listed  # hidden: it is the placebo
+    assert "Is it channels-last?" in missed.stderr
+    assert missed.returncode == 2
+
+
 def test_rules_and_explain_print_the_docs() -> None:
     listed = json.loads(_ask("rules", "--format", "json").stdout)
     told = _ask("explain", "LCH001").stdout

@@ -15,7 +15,7 @@ from profiler_doctor.analyzer.model import Diagnosis, Finding, HealthNote, Stake
 from profiler_doctor.analyzer.tables import KernelRow, ModuleRow, OpRow, SyncRow, Tables
 from profiler_doctor.analyzer.totals import Step
 from profiler_doctor.reports import page as page_module
-from profiler_doctor.reports.page import render
+from profiler_doctor.reports.page import prose, render
 from tests import documents
 from tests.page_text import PageText
 
@@ -178,3 +178,18 @@ def test_every_section_that_is_named_in_the_contents_is_there() -> None:
 
 def test_a_document_with_nothing_to_draw_carries_no_plotly() -> None:
     assert len(render(documents.empty(), None)) < 100_000
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("use `x < y` here", "use <code>x &lt; y</code> here"),
+        ("`a` and `b`", "<code>a</code> and <code>b</code>"),
+        ("one ` alone <b>", "one ` alone &lt;b&gt;"),
+        ("`a` then ` alone", "<code>a</code> then ` alone"),
+        ("`<script>`", "<code>&lt;script&gt;</code>"),
+        ("``", "<code></code>"),
+    ],
+)
+def test_what_stands_between_ticks_is_code_and_still_only_text(text: str, shown: str) -> None:
+    assert prose(text) == shown

@@ -41,9 +41,12 @@ def test_a_fix_asked_for_by_name_is_tried_whatever_was_found() -> None:
     assert [fix.name for fix in tried] == ["secret", "cheap"]
 
 
-def test_a_name_that_is_no_fix_is_refused_with_the_names_there_are() -> None:
-    with pytest.raises(UnknownFix, match=r"--try chaep: there is no such fix\. Choose from cheap, dear\."):
-        to_try(_examination(), FIXES, ("chaep",))
+@pytest.mark.parametrize(
+    ("asked", "said"), [("chaep", r"fix\. Is it cheap\? `"), ("nope", r"fix\. `profiler-doctor explain fixes`")]
+)
+def test_a_name_that_is_no_fix_is_refused_with_the_nearest_names(asked: str, said: str) -> None:
+    with pytest.raises(UnknownFix, match=f"--try {asked}: there is no such {said}"):
+        to_try(_examination(), FIXES, (asked,))
 
 
 def test_other_settings_of_a_fix_come_after_all_fixes_of_their_own() -> None:

@@ -90,3 +90,17 @@ def test_a_turned_down_cure_offers_no_snippet() -> None:
     (card,) = ranked(document(found("A", 0.2, "x", "y", "z"), trials=trials))
 
     assert [trial.snippet for trial in card.snippets] == ["try"]
+
+
+def test_a_snippet_has_the_optimizer_that_was_seen() -> None:
+    pasted = "optimizer = torch.optim.AdamW(model.parameters(), fused=True)"
+    trial = Trial(fix="x", verdict="verified", speedup=2.0, snippet=pasted, cures=("A",))
+
+    def snippet(**evidence: object) -> str:
+        finding = Finding(message="m", stake=Stake(share=0.1), evidence=evidence, cures=("x",))
+        (card,) = ranked(document(documents.found("A", "a", finding), trials=(trial,)))
+        return card.snippets[0].snippet
+
+    assert snippet(optimizer="SGD") == "optimizer = torch.optim.SGD(model.parameters(), fused=True)"
+    assert snippet() == pasted
+    assert snippet(optimizer="no name()") == pasted

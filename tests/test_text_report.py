@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from profiler_doctor.analyzer.model import Diagnosis, Finding, Stake
+from profiler_doctor.analyzer.model import Diagnosis, Finding, HealthNote, Stake, Trial
 from profiler_doctor.reports.text import print_text, render
 from tests import documents
 
@@ -138,3 +138,33 @@ def test_no_rule_asked_is_not_told_as_health() -> None:
 
     assert "No rule could be asked" in text
     assert "Nothing found" not in text
+
+
+def with_cures(count: int, trials: bool) -> Diagnosis:
+    """One finding with so many cures; with a trial of each that could not be made, or without any."""
+    names = tuple(f"cure-{number}" for number in range(count))
+    finding = Finding(message="m", stake=Stake(share=0.3, basis="b"), cures=names)
+    made = tuple(Trial(fix=name, verdict="not_tried", reason="no script", cures=("LCH001",)) for name in names)
+    outcome = documents.found("LCH001", "host-bound-launch", finding)
+    return replace(documents.gpu_trace(), outcomes=(outcome,), trials=made if trials else ())
+
+
+@pytest.mark.parametrize(("trials", "lead"), [(True, ""), (False, "possible cures: ")])
+def test_of_many_cures_a_card_names_three_and_says_where_the_others_are(trials: bool, lead: str) -> None:
+    few, many = printed(with_cures(4, trials)), " ".join(printed(with_cures(12, trials)).split())
+
+    assert f"{lead}cure-0, cure-1, cure-2, cure-3" in few
+    assert f"{lead}cure-0, cure-1, cure-2 and 9 more (`profiler-doctor explain LCH001` names them)" in many
+
+
+def test_an_illness_without_a_fix_says_where_its_cure_is_told() -> None:
+    assert "What to do: `profiler-doctor explain TST000`" in printed(with_findings(1))
+    assert "What to do" not in printed(with_cures(1, trials=False))
+
+
+def test_bars_of_steps_that_vary_much_are_called_rough() -> None:
+    noisy = HealthNote(code="MSR007", message="The steps are noisy.")
+    quiet = replace(documents.gpu_trace(), health=())
+
+    assert "rough" in " ".join(printed(replace(quiet, health=(noisy,))).split())
+    assert "rough" not in printed(quiet)

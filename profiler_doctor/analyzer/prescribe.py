@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from difflib import get_close_matches
 
 from profiler_doctor.analyzer.engine import Examination
 from profiler_doctor.analyzer.errors import UserError
@@ -31,12 +32,13 @@ def prescribe(examination: Examination, fixes: Sequence[Fix]) -> Examination:
 
 
 def named(fixes: Sequence[Fix], names: Sequence[str]) -> tuple[Fix, ...]:
-    """The fixes of these names, hidden ones too. Raises UnknownFix with the names there are."""
+    """The fixes of these names, hidden ones too. Raises UnknownFix with the nearest names."""
     by_name = {fix.name: fix for fix in fixes}
     for name in names:
         if name not in by_name:
-            known = ", ".join(sorted(fix.name for fix in fixes if not fix.hidden))
-            raise UnknownFix(f"--try {name}: there is no such fix. Choose from {known}.")
+            near = get_close_matches(name, [fix.name for fix in fixes if not fix.hidden], n=3, cutoff=0.5)
+            meant = f" Is it {' or '.join(near)}?" if near else ""
+            raise UnknownFix(f"--try {name}: there is no such fix.{meant} `profiler-doctor explain fixes` lists them.")
     return tuple(by_name[name] for name in names)
 
 

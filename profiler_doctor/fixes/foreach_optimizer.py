@@ -20,7 +20,8 @@ FIX = Fix(
     name="foreach-optimizer",
     doc=__doc__,
     cures=("OPT001",),
-    snippet="# whichever optimizer it is\noptimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, foreach=True)\n",
+    snippet="# the optimizer you have, with the arguments it has and one more\n"
+    "optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, foreach=True)\n",
     changes_numbers="",
     rank=1,
     applies=trains,

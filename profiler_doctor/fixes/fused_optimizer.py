@@ -20,7 +20,8 @@ FIX = Fix(
     name="fused-optimizer",
     doc=__doc__,
     cures=("OPT001", "OPT002"),
-    snippet="# whichever optimizer it is\noptimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, fused=True)\n",
+    snippet="# the optimizer you have, with the arguments it has and one more\n"
+    "optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3, fused=True)\n",
     changes_numbers="by rounding (7e-7 of a weight in float32)",
     rank=1,
     applies=trains,

@@ -8,6 +8,9 @@ from profiler_doctor.analyzer.model import Diagnosis, RuleOutcome
 from profiler_doctor.reports import ranking, wording
 from profiler_doctor.reports.story import Fact
 
+NOISY = "MSR007"
+"""The note that the steps scatter."""
+
 
 @dataclass(frozen=True)
 class Settled:
@@ -46,7 +49,10 @@ def health(diagnosis: Diagnosis) -> tuple[Fact, ...]:
 def beware(diagnosis: Diagnosis) -> str:
     """Points from numbers to the notes that qualify them; empty where there are none."""
     codes = sorted({wording.name(note.code) for note in diagnosis.health if "SUPPRESS" not in note.code})
-    return f"Read these times with the notes on the measurement below ({', '.join(codes[:6])})." if codes else ""
+    if not codes:
+        return ""
+    rough = "The steps varied much while these times were taken, so they are rough. " if NOISY in codes else ""
+    return f"{rough}Read these times with the notes on the measurement below ({', '.join(codes[:6])})."
 
 
 def skipped(diagnosis: Diagnosis) -> tuple[Fact, ...]:

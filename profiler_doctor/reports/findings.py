@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
 
 from profiler_doctor.analyzer.model import Diagnosis, Finding, Trial
 from profiler_doctor.analyzer.timeline import Timeline
@@ -17,6 +18,8 @@ HEADINGS = {
     "not_tried": "Not tried",
 }
 """A trial's verdict → the heading it stands under."""
+CURES = 3
+"""Cures named on a card: a dozen in one sentence are not read."""
 _MEMORY_MATTERS = 0.05
 """A smaller difference in peak memory is not worth a phrase on a line; the page shows it all the same."""
 _INTO_THE_TRACE = ("intervals_ns", "events", "rows")
@@ -44,6 +47,22 @@ def place(finding: Finding) -> str:
     line = f":{where.line}" if where.line is not None else ""
     parts = (f"{where.file}{line}" if where.file else "", where.module or "", where.op or "")
     return " · ".join(wording.plain(part, 160) for part in parts if part)
+
+
+def cures(names: Sequence[str], code: str = "") -> str:
+    """The names of cures: all of a few, of many the first three and where the others are named (`code`: the rule)."""
+    if len(names) <= CURES + 1:
+        return wording.plain(", ".join(names), 400)
+    rest = f"{len(names) - CURES} more"
+    where = f" (`profiler-doctor explain {wording.name(code)}` names them)" if code else ""
+    return wording.plain(f"{', '.join(names[:CURES])} and {rest}{where}", 600)
+
+
+def what_to_do(card: Card) -> str:
+    """Where the cure is told of an illness that no fix of ours answers; empty where one does."""
+    if card.trials or card.finding.cures:
+        return ""
+    return f"What to do: `profiler-doctor explain {wording.name(card.code)}`"
 
 
 def evidence(finding: Finding, most: int = 24) -> tuple[Fact, ...]:

@@ -43,7 +43,9 @@ def _sections(diagnosis: Diagnosis) -> Iterator[str]:
     yield from _findings(diagnosis)
     yield _trials("Tried and rejected", ranking.trials_that(diagnosis, "rejected"))
     yield _trials("Tried, not decided", ranking.trials_that(diagnosis, "inconclusive"))
-    yield _titled("Not tried", _list(_untried(*told) for told in ranking.untried(diagnosis.trials)))
+    yield _titled(
+        "Not tried", _list(_untried(", ".join(names), why) for names, why in ranking.untried(diagnosis.trials))
+    )
     yield _titled("Checked, does not matter", _list(_small(rule) for rule in doubts.small(diagnosis)[:ROWS]))
     yield _titled("What could not be known", _list(_doubts(diagnosis)))
     step = story.next_step(diagnosis)
@@ -71,7 +73,8 @@ def _card(number: int, card: Card) -> str:
     place = findings.place(card.finding)
     lines += [f"at {inline_code(place)}"] if place else []
     lines += [_told(trial) for trial in card.trials if trial.verdict in ("verified", "inconclusive")]
-    lines += [_untried(names, reason) for names, reason in card.untried]
+    lines += [_untried(findings.cures(names, card.code), reason) for names, reason in card.untried]
+    lines += [escaped(findings.what_to_do(card))] if findings.what_to_do(card) else []
     lines += [
         f"The same cure answers {escaped(other.name, 80)} ({escaped(other.code, 80)})." for other in card.alongside
     ]

@@ -38,10 +38,11 @@ class Card:
         """Trials whose cure is worth pasting: the verified ones, else those that could not be tried."""
         by_verdict = {verdict: self.trials_that(verdict) for verdict in ("verified", "not_tried")}
         usable = by_verdict["verified"] or by_verdict["not_tried"]
-        return tuple(trial for trial in usable if trial.snippet and not trial.reason.startswith(FOR_INFERENCE_ONLY))
+        worth_pasting = (each for each in usable if each.snippet and not each.reason.startswith(FOR_INFERENCE_ONLY))
+        return tuple(replace(each, snippet=_for(self.finding, each.snippet)) for each in worth_pasting)
 
     @property
-    def untried(self) -> tuple[tuple[str, str], ...]:
+    def untried(self) -> tuple[tuple[tuple[str, ...], str], ...]:
         """What was not tried: names of cures that share a reason, and the reason."""
         return untried(self.trials)
 
@@ -50,13 +51,19 @@ class Card:
         return tuple(trial for trial in self.trials if trial.verdict == verdict)
 
 
-def untried(trials: Iterable[Trial]) -> tuple[tuple[str, str], ...]:
+def untried(trials: Iterable[Trial]) -> tuple[tuple[tuple[str, ...], str], ...]:
     """Names of the cures that were not tried, those with one reason together, and the reason."""
     by_reason: dict[str, list[str]] = {}
     for trial in trials:
         if trial.verdict == "not_tried":
             by_reason.setdefault(trial.reason or "no reason given", []).append(trial.fix)
-    return tuple((", ".join(names), reason) for reason, names in by_reason.items())
+    return tuple((tuple(names), reason) for reason, names in by_reason.items())
+
+
+def _for(finding: Finding, snippet: str) -> str:
+    """The snippet with the optimizer that the program has, where the finding is about one."""
+    seen = finding.evidence.get("optimizer")
+    return snippet.replace("torch.optim.AdamW", f"torch.optim.{seen}") if str(seen).isidentifier() and seen else snippet
 
 
 def ranked(diagnosis: Diagnosis) -> tuple[Card, ...]:

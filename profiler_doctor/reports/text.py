@@ -128,10 +128,12 @@ def _card(number: int, card: Card) -> Iterator[RenderableType]:
     yield from (_indented(Text(f"at {place}", style="dim"), 5) for place in _places(card))
     yield from (_indented(_cure(trial), 5) for trial in card.trials if trial.verdict != "not_tried")
     for names, reason in card.untried:
-        told = wording.plain(f"{names}: not tried; {reason}", 600)
+        told = wording.plain(f"{findings.cures(names, card.code)}: not tried; {reason}", 600)
         yield _indented(Text(told), 5)
     if not card.trials and card.finding.cures:
-        yield _indented(Text(f"possible cures: {wording.plain(', '.join(card.finding.cures))}"), 5)
+        yield _indented(Text(f"possible cures: {findings.cures(card.finding.cures, card.code)}"), 5)
+    if findings.what_to_do(card):
+        yield _indented(Text(findings.what_to_do(card)), 5)
     yield from _snippet(card)
     for other in card.alongside:
         name = wording.name(f"{other.name} ({other.code})")
