@@ -15,6 +15,8 @@ WINDOW_S = 2.0
 GRACE_S = 3.0
 """How long the script may take to reach the step at which it ends itself."""
 ASK_AGAIN_S = 1.0
+FUNCTION = "function"
+"""The token of a user's function that stands for a root module."""
 EXPORT_S = 20.0
 """What was recorded is worth waiting for: stopping and writing a large trace with stacks takes so long."""
 STACKED_WINDOW_S = 0.5
@@ -94,6 +96,11 @@ class Hearing:
 
     def _on_source(self, message: Message) -> None:
         self.source = source_from(message["source"])
+
+    def _on_function(self, message: Message) -> None:
+        words = f"calls of {message['name']}()"
+        self.source = StepSource(kind="module", pattern=(FUNCTION,), words=words, function=str(message["key"]))
+        self.steps = int(message["calls"])
 
     def _on_step(self, message: Message) -> None:
         self.steps = max(self.steps, int(message["index"]) + 1)

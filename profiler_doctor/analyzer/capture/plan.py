@@ -15,7 +15,7 @@ from profiler_doctor.analyzer.kinds import Machine
 PLAN_VARIABLE = "PROFILER_DOCTOR_PLAN"
 """The environment variable that carries the plan, as JSON, to the child; the child takes it out at once."""
 
-Mode = Literal["observe", "stacks", "trial", "counters", "lines"]
+Mode = Literal["observe", "stacks", "trial", "counters", "lines", "functions"]
 SourceKind = Literal["user", "profiler", "range", "optimizer", "module"]
 
 
@@ -30,6 +30,8 @@ class StepSource:
     """How much a module's token says: 0 which module, 1 also its training flag, 2 also its input shapes."""
     words: str = ""
     """For people: "optimizer.step of AdamW", "calls of ResNet"."""
+    function: str = ""
+    """`module`: it is not a module but this function of the user's own, by file, first line and name."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,6 +13,7 @@ from pathlib import Path
 import msgspec
 
 from profiler_doctor.analyzer.capture import failing, folder, launch, packing
+from profiler_doctor.analyzer.capture.beside import taken_tensors
 from profiler_doctor.analyzer.capture.budget import Budget
 from profiler_doctor.analyzer.capture.environment import environment, with_facts
 from profiler_doctor.analyzer.capture.hearing import STACKED_WINDOW_S, WINDOW_S, Hearing
@@ -28,6 +29,8 @@ USUAL_S = 15.0
 """What a throw-away run gets at least, where there is as much: on a busy machine the profiler's imports take 10 s."""
 WARM_UP_SHARE = 0.25
 STACKED_STEPS = 2
+FEWEST_TO_WARM_UP = 12
+"""Steps of a program from which on some may be spent on warming up."""
 MANY_EVENTS = 20_000
 """Events of a step from which one step with stacks is enough: stacks make ten of one."""
 
@@ -126,16 +129,23 @@ class _Recording:
 
     def captured(self, known: Mapping[str, object]) -> Captured:
         """The watched run; where it recorded nothing, a second one made for it; then one with stacks."""
-        heard, ending = self._observe()
-        facts, recorded = self._facts(), heard
-        if heard.window is None and not facts.own_profiler:
-            failing.unless_worth_another_run(self.target, heard, ending, self.options)
+        watched, ending = self._observe()
+        facts, heard, recorded = self._facts(), watched, watched
+        if watched.window is None and not facts.own_profiler:
+            failing.unless_worth_another_run(self.target, watched, ending, self.options)
+        if watched.source is None and not facts.own_profiler and self.options.step_name is None:
+            heard = self._by_functions(watched)
+            recorded = heard if heard.window is not None else watched
+            facts = _joined(facts, self._facts()) if heard is not watched else facts
+        if recorded.window is None and not facts.own_profiler:
             recorded = self._again(heard)
             facts = _joined(facts, self._facts())
             failing.unless_recorded(self.target, recorded)
-        stacks_file = self._stacks(heard, recorded) if self.options.stacks else None
+        stacked = self.options.stacks and facts.jax is None  # the line of JAX's function is known
+        stacks_file = self._stacks(heard, recorded) if stacked else None
         facts = replace(facts, cut=(*facts.cut, *self.cut, *_own_profiler(facts, recorded)))
-        natural = not ending.ended_by_us and not heard.ended_at_step
+        facts = replace(facts, tensors=taken_tensors(self.place))
+        natural = not ending.ended_by_us and not watched.ended_at_step
         return Captured(
             folder=self.place,
             target=self.target,
@@ -144,7 +154,7 @@ class _Recording:
             facts=facts,
             environment=with_facts(known, facts),
             source=heard.source,
-            known_steps=heard.steps if natural and heard.finished else 0,
+            known_steps=heard.steps if natural and watched.finished else 0,
             script_exit=ending.status if natural else None,
             recorded_steps=recorded.window.steps if recorded.window else 0,
         )
@@ -168,6 +178,34 @@ class _Recording:
                 f"given (--budget)."
             )
         return hearing, ending
+
+    def _by_functions(self, watched: Hearing) -> Hearing:
+        """No module and no optimizer makes steps: find a function of the user's own that does, and record those.
+
+        Returns the run that recorded such steps, or the watched one where there are none.
+        """
+        begun_s = time.monotonic()
+        allowance_s = max(USUAL_S, self.options.budget.left_s(begun_s) / 8)
+        plan = self._plan(
+            mode="functions", label="functions", visible=False, end_by_ns=int((begun_s + allowance_s) * 1e9)
+        )
+        found = self._throw_away("looking for steps", plan)
+        if found.source is None:
+            return watched
+        few = 0 < found.steps < FEWEST_TO_WARM_UP
+        allowance_s = max(USUAL_S, self.options.budget.allowance_s("observe", time.monotonic()))
+        plan = self._plan(
+            visible=False,
+            source=found.source,
+            known_steps=found.steps,
+            quick=few,
+            warm_up_s=allowance_s * WARM_UP_SHARE,
+            end_by_ns=int((time.monotonic() + allowance_s) * 1e9),
+        )
+        recorded = self._throw_away("recording its steps", plan)
+        if recorded.window is None or not recorded.window.steps:
+            return watched
+        return recorded
 
     def _again(self, first: Hearing) -> Hearing:
         """The program is over before anything could be recorded: run it once more, recording from the start."""
@@ -230,11 +268,12 @@ class _Recording:
         return ending
 
     def _packed(self, label: str) -> Path | None:
-        plain = self.place / f"{label}.json"
-        if not plain.exists():
-            return None
         name = "trace" if label == "observe" else label
-        return packing.pack(plain, self.place / f"{name}.json.gz")
+        for ending in (".json", ".xplane.pb"):
+            plain = self.place / f"{label}{ending}"
+            if plain.exists():
+                return packing.pack(plain, self.place / f"{name}{ending}.gz")
+        return None
 
     def _facts(self) -> Facts:
         with suppress(FileNotFoundError):

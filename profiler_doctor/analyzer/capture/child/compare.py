@@ -12,16 +12,18 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from profiler_doctor.analyzer.capture.child import difference, gradients
 from profiler_doctor.analyzer.capture.child.firing import Firing
 from profiler_doctor.analyzer.capture.child.generators import Generators
 from profiler_doctor.analyzer.capture.child.keeping import Kept, attributes, state_of
-from profiler_doctor.analyzer.capture.child.leaves import Leaves, duplicate, flat, perturb
+from profiler_doctor.analyzer.capture.child.leaves import Leaves, duplicate, flat, perturb, tensors
 from profiler_doctor.analyzer.capture.child.printing import Printing
+from profiler_doctor.analyzer.capture.child.users_function import is_function, other_values_outside
 
 SLOW_CALL_S = 1.5
 """From here on a second set of other values is not worth its time."""
@@ -125,6 +127,9 @@ class Shadow:
         except Exception as error:
             generators.restore()
             return treated(*args, **kwargs), Comparison(None, reasons=(f"no copy of it could be run: {_said(error)}",))
+        if is_function(self.module) and not tensors(self.torch, reference.output):
+            nothing = Comparison(None, reasons=("the function returns no tensor to compare",))
+            return treated(*args, **kwargs), nothing
         others = self._others(treated, arguments, generators, reference.took_s) if thorough else Comparison(True)
         generators.restore()
         output, seen = self._run(treated, self.module, arguments)
@@ -149,11 +154,12 @@ class Shadow:
     def _others(self, treated: Call, arguments: Any, generators: Generators, call_s: float) -> Comparison:
         """The treated model on values that the program did not give it; the module is put back afterwards."""
         total, kept = Comparison(True), Kept(self.torch, self.module)
+        elsewhere = partial(other_values_outside, self.torch, self.module)
         for negate in (True, False) if call_s < SLOW_CALL_S else (True,):
-            with Firing(self.module) as firing:
+            with Firing(self.module) as firing, ExitStack() as around:
                 try:
                     values = duplicate(self.torch, arguments)
-                    if not perturb(self.torch, values, negate):
+                    if not perturb(self.torch, values, negate) + around.enter_context(elsewhere(negate)):
                         continue
                     generators.restore()
                     reference = self._run_copy(values, self.terms.trains)

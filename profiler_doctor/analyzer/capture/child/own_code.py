@@ -21,7 +21,7 @@ Place = tuple[str, int]
 def own_frames(frame: FrameType | None) -> Iterator[FrameType]:
     """The frame and its callers, innermost first, without those of installed packages and ours."""
     while frame is not None:
-        if _is_own(frame.f_code.co_filename):
+        if is_own_file(frame.f_code.co_filename):
             yield frame
         frame = frame.f_back
 
@@ -41,7 +41,8 @@ def short(file: str) -> str:
 
 
 @cache
-def _is_own(file: str) -> bool:
+def is_own_file(file: str) -> bool:
+    """Whether a source file is neither Python's nor an installed package's nor ours."""
     if file.startswith(("<", OURS)) or any(part in file for part in INSTALLED):
         return False
     return not file.startswith(STANDARD)

@@ -105,7 +105,7 @@ class Roots:
         roots = self
 
         def watched_call(module: Any, *args: Any, **kwargs: Any) -> Any:
-            if roots.is_compiling() or getattr(_inside, "root", False):
+            if roots.is_compiling() or roots.inside():
                 return module._call_impl(*args, **kwargs)
             return roots.seen(module, args, kwargs)
 
@@ -116,6 +116,15 @@ class Roots:
         self._watched_call = watched_call
         self._module_class._compiled_call_impl = watched_call
         self._stop_compile = replaced(self._module_class, "compile", self._compiling)
+
+    def adopt(self, module: Any, serial: str, name: str) -> None:
+        """See a module that only we know of as a root, though it has no parameters."""
+        self._marks.names[f"module {serial}"] = name
+        self.calls[id(module)] = RootCall(module, serial)
+
+    def inside(self) -> bool:
+        """Whether a root's call is under way on this thread."""
+        return bool(getattr(_inside, "root", False))
 
     def settle(self) -> None:
         """See the calls of the known roots' classes only; all other modules are as torch made them."""
@@ -154,7 +163,7 @@ class Roots:
             _inside.root = False
 
     def _watched(self, module: Any) -> RootCall | None:
-        if self.alive and self._marks.listens_here() and not getattr(_inside, "root", False):
+        if self.alive and self._marks.listens_here() and not self.inside():
             with self._marks.guarded():
                 return self._known(module)
         return None

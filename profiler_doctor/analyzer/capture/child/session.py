@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from profiler_doctor.analyzer.capture.child import control, forking, ranges, sources, tracebacks
+from profiler_doctor.analyzer.capture.child import control, forking, ranges, sources, tracebacks, users_function
 from profiler_doctor.analyzer.capture.child.marks import Conductor, Marks
 from profiler_doctor.analyzer.capture.plan import Plan, StepSource
 
@@ -27,6 +27,7 @@ CONDUCTORS = {
     "trial": "turns",
     "counters": "counting",
     "lines": "lines",
+    "functions": "functions",
 }
 """Mode of the plan → module beside this one, whose `begin(session)` gives the conductor of the run."""
 ALIVE_EVERY_NS = 250_000_000
@@ -36,6 +37,8 @@ SWALLOWED_ENDS = 3
 
 marks: Marks | None = None
 """The marks of this process; None where nobody watches, and in forked children."""
+_of_jax: Session | None = None
+"""The session of a script that has imported JAX and, so far, not torch."""
 
 
 class Ended(SystemExit):
@@ -74,6 +77,8 @@ class Session:
         relay.conductor = module.begin(self)
         self.marks.roots.install()
         self._undo += sources.listen(self.torch, self.marks)
+        if self.plan.source is not None and self.plan.source.function:
+            users_function.hear(self.marks.roots, self.torch, self.plan.source.function)
         os.register_at_fork(after_in_child=self._forked)
         atexit.register(self.finish)
         self.say("torch", version=str(self.torch.__version__))
@@ -222,14 +227,28 @@ class _Relay:
 
 def imported(name: str, plan_text: str) -> None:
     """A module that we wait for was just imported in the process that our plan is for."""
-    global marks  # noqa: PLW0603  # one process, one session
+    global marks, _of_jax  # noqa: PLW0603  # one process, one session
     if name == "nvtx":
         ranges.watch_nvtx(sys.modules["nvtx"])
         return
-    torch = sys.modules["torch"]
-    session = Session(torch, Plan.from_json(plan_text))
+    if name == "jax" and "torch" in sys.modules:  # a package that knows both: the program is one of torch
+        return
+    if _of_jax is not None:  # likewise
+        _of_jax.finishers.clear()
+        _of_jax.stop_watching()
+    session = _session(name, Plan.from_json(plan_text))
     tracebacks.keep_ours_out()
-    ranges.watch_torch(torch)
     with session.guarded():
         session.start()
         marks = session.marks
+
+
+def _session(name: str, plan: Plan) -> Session:
+    global _of_jax  # noqa: PLW0603  # one process, one session
+    if name == "jax":
+        from profiler_doctor.analyzer.capture.child.jax_session import JaxSession
+
+        _of_jax = JaxSession(sys.modules["jax"], plan)
+        return _of_jax
+    ranges.watch_torch(sys.modules["torch"])
+    return Session(sys.modules["torch"], plan)

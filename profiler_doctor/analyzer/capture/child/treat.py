@@ -15,6 +15,7 @@ from typing import Any
 from profiler_doctor.analyzer.capture.child.compare import Comparison, Shadow, Terms
 from profiler_doctor.analyzer.capture.child.leaves import duplicate
 from profiler_doctor.analyzer.capture.child.shapes import Shapes
+from profiler_doctor.analyzer.capture.child.users_function import why_not_repeatable
 from profiler_doctor.analyzer.kinds import COMPILER_RANK, ENGINE, Fix, Machine, Root, Unsuitable
 
 CALL_PLACE = "_compiled_call_impl"
@@ -65,19 +66,25 @@ class Treatment:
         Raises:
             Exception: what a fix raises; but a fix that does not suit this root leaves it as it is.
         """
+        why_not = why_not_repeatable(root.module)
+        if why_not:
+            return self._left_alone(root, f"the function cannot be called once more to compare its answers: {why_not}")
         shadow = self._shadow(root.module) if compare_at else None
         begun = time.perf_counter()
         try:
             with unwatched(root.module):
                 call = self._treated(root)
         except Unsuitable as why:
-            self.unsuitable.append(str(why))
-            stand_in = RootCall(root.module, root.call, self)
-        else:
-            stand_in = RootCall(root.module, call, self)
-            stand_in.watch(shadow, compare_at, time.perf_counter() - begun)
+            return self._left_alone(root, str(why))
+        stand_in = RootCall(root.module, call, self)
+        stand_in.watch(shadow, compare_at, time.perf_counter() - begun)
         self.roots.append(stand_in)
         return stand_in
+
+    def _left_alone(self, root: Root, why: str) -> Callable[..., Any]:
+        self.unsuitable.append(why)
+        self.roots.append(RootCall(root.module, root.call, self))
+        return self.roots[-1]
 
     @property
     def took_hold(self) -> bool:
