@@ -2,16 +2,19 @@
 
 What it finds
     Casts between float32, float16 and bfloat16 in the forward pass that take at least 2 % of the time: those that the
-    program asks for (`.float()`, `.to(dtype)`), and, where nothing is trained, those that autocast makes.
+    program asks for (`.float()`, `.to(dtype)`), and, where nothing is trained, those that autocast makes. Where our own
+    capture recorded which op was given which tensor: how many of them cast a tensor that has not changed since it was
+    cast before, such as a weight.
 
 Why it costs
     A cast computes nothing, but reads the whole tensor and writes it in another width. Next to a fused op, which casts
     in registers, it is a pass over the memory more, and the ops between two casts move twice the bytes.
 
 What to do
-    For inference cast the weights once (`model.to(torch.bfloat16)`) in place of autocast. Casts around a norm go with
-    the norm itself: a fused one computes in float32 and takes and gives the narrow type (see decomposed-norm). For the
-    rest `torch.compile` puts the cast into the op that reads the result.
+    Keep the result of a cast that is made of the same tensor again. For inference cast the weights once
+    (`model.to(torch.bfloat16)`) in place of autocast. Casts around a norm go with the norm itself: a fused one computes
+    in float32 and takes and gives the narrow type (see decomposed-norm). For the rest `torch.compile` puts the cast
+    into the op that reads the result.
 
 When not to
     Norms, softmax and losses in float32 are meant that way: keep their arithmetic, drop only the passes. In training
@@ -31,8 +34,10 @@ from profiler_doctor.analyzer.kinds import Edit, Has, Limits, Rule, Sighting, Th
 from profiler_doctor.analyzer.measures.casts import casts
 from profiler_doctor.analyzer.measures.chains import called
 from profiler_doctor.analyzer.measures.decomposed import norms
+from profiler_doctor.analyzer.measures.ops import is_op, outermost
 from profiler_doctor.analyzer.measures.share import intervals_of, share, trains, whole
 from profiler_doctor.analyzer.measures.source import where_of
+from profiler_doctor.analyzer.measures.values import made_again, same_in_every_step
 from profiler_doctor.analyzer.measures.window import window
 from profiler_doctor.analyzer.trace import Trace
 
@@ -46,16 +51,19 @@ def find(trace: Trace, limits: Limits) -> Iterable[Sighting]:
         return
     in_norms = _in_norms(trace, table)
     rows = table["row"].tolist()
+    idle = _of_the_same(trace, table)
     largest = int(table["row"].iloc[int(table["size"].argmax())])
     yield Sighting(
         message=f"Casts between {' and '.join(_types(table))} take {part:.1%} of {whole(trace)}, "
-        f"{len(table) / span.per:.3g} times per {span.unit}{_share_of_norms(in_norms, len(table))}.",
+        f"{len(table) / span.per:.3g} times per {span.unit}{_share_of_norms(in_norms, len(table))}"
+        f"{_share_of_the_same(idle, len(table))}.",
         where=where_of(trace, largest),
         evidence={
             "casts": len(table),
             "casts_per_step": round(len(table) / span.per, 3),
             "casts_in_norms": in_norms,
             "casts_by_autocast": int(table["by_autocast"].sum()),
+            "casts_of_the_same": idle,
             "elements": int(table["size"].sum()),
             "share": part,
         },
@@ -77,6 +85,18 @@ def _in_norms(trace: Trace, table: pd.DataFrame) -> int:
 
 def _share_of_norms(in_norms: int, casts_in_all: int) -> str:
     return f"; {in_norms} of {casts_in_all} belong to norms written out in single ops" if in_norms else ""
+
+
+def _of_the_same(trace: Trace, table: pd.DataFrame) -> int:
+    """Casts of a tensor that nothing has changed since it was cast before, in this step or the one before."""
+    told = made_again(trace)
+    known = {*told["row"][told["copy"]].tolist(), *same_in_every_step(trace)}
+    rows = table["row"].to_numpy("int64")
+    return sum(row in known for row in outermost(trace, rows, is_op(trace)).tolist())
+
+
+def _share_of_the_same(casts: int, casts_in_all: int) -> str:
+    return f"; {casts} of {casts_in_all} cast a tensor that has not changed since it was cast before" if casts else ""
 
 
 RULE = Rule(

@@ -2,7 +2,9 @@
 
 What it finds
     Ops that need no data (`arange`, `linspace`, `full`, `ones`, `eye`, triangles of them, and cosines and sines made as
-    often) called with the very same arguments three times or more per step, in each step.
+    often) called with the very same arguments three times or more per step, in each step. Where our own capture
+    recorded which op was given which tensor, also whatever else is worked out of such constants alone; and none that is
+    written to afterwards.
 
 Why it costs
     Each one allocates, launches and fills again what is already known. In a transformer every layer tends to make its
@@ -30,6 +32,7 @@ from profiler_doctor.analyzer.kinds import Edit, Has, Limits, Rule, Sighting, Th
 from profiler_doctor.analyzer.measures.ops import inside_named, named, ops, outermost_named
 from profiler_doctor.analyzer.measures.share import intervals_of, share, whole
 from profiler_doctor.analyzer.measures.source import where_of
+from profiler_doctor.analyzer.measures.values import made_again, overwritten
 from profiler_doctor.analyzer.measures.window import used_steps, window
 from profiler_doctor.analyzer.trace import Trace
 
@@ -41,10 +44,9 @@ GIVEN = ("Input Dims", "Input type", "Concrete Inputs")
 
 def find(trace: Trace, limits: Limits) -> Iterable[Sighting]:
     """At most one finding, for all constants of the window."""
-    table, span = _repeated(trace, limits["per_step"]), window(trace)
-    if span is None or not len(table):
+    again, span = _again(trace, limits["per_step"]), window(trace)
+    if span is None or not len(again):
         return
-    again = table[table.duplicated(["step", "kind"])]
     rows = again["row"].tolist()
     names = sorted({str(name).removeprefix("aten::") for name in again["name"]})
     yield Sighting(
@@ -64,6 +66,16 @@ def find(trace: Trace, limits: Limits) -> Iterable[Sighting]:
     )
 
 
+def _again(trace: Trace, per_step: float) -> pd.DataFrame:
+    """All constants that are made for a second time in a step, or more: columns of `ops`, and kind."""
+    table, told, steps = _repeated(trace, per_step), made_again(trace), used_steps(trace).index
+    table = table[table.duplicated(["step", "kind"])]
+    derived = ops(trace).merge(told[told["constant"] & ~told["row"].isin(table["row"])], on="row")
+    derived = _in_every_step(derived, per_step - 1, len(steps), steps)  # those that come again: one fewer
+    derived = derived.assign(kind=derived["kind"] + 1 + table["kind"].max() if len(table) else derived["kind"])
+    return pd.concat([table, derived[table.columns]]).sort_values("start_ns")
+
+
 def _repeated(trace: Trace, per_step: float) -> pd.DataFrame:
     """Constants made `per_step` times or more in every judged step: columns of `ops`, and kind."""
     steps = used_steps(trace).index
@@ -81,6 +93,7 @@ def _called(trace: Trace, test: Callable[[str], object]) -> pd.DataFrame:
     rows = trace.rows_named(test, ("cpu_op",))
     rows = rows[outermost_named(trace, rows, test) == rows]
     rows = rows[~inside_named(trace, rows, NOT_THE_FORWARD_PASS)]
+    rows = rows[~np.isin(rows, np.array(sorted(overwritten(trace)), np.int64))]
     table = ops(trace)
     table = table[table["row"].isin(rows)].sort_values("row")
     codes = [trace.events.text(argument).at(table["row"].to_numpy(np.int64), -1) for argument in GIVEN]
