@@ -143,6 +143,14 @@ def test_an_external_id_of_its_own_names_the_op_where_time_cannot(tmp_path: Path
     assert host_calls(trace)["op"].tolist() == rows_named(trace, "aten::mm")
 
 
+def test_a_stream_whose_number_no_machine_has_is_unknown(tmp_path: Path) -> None:
+    trace = (
+        TraceBuilder().event("kernel", "gemm", 0, 5, pid=1 << 70, tid=1 << 70, args={"correlation": 1}).trace(tmp_path)
+    )
+
+    assert gpu_work(trace)[["device", "stream"]].to_numpy().tolist() == [[-1, -1]]
+
+
 def test_gpu_work_knows_its_launch_op_and_place(tmp_path: Path) -> None:
     builder = TraceBuilder().op("aten::mm", 0, 100).gpu("alone", 500, 10, 0)
     builder.launch("gemm", at=(10, 5), on_gpu=(30, 7), stream=20, device=3)

@@ -37,6 +37,14 @@ def test_of_products_inside_each_other_the_innermost_counts(tmp_path: Path) -> N
     assert table["flops"].tolist() == [64 * 128, 2 * 64 * 128 * 32]
 
 
+def test_shapes_that_no_machine_could_work_on_have_no_cost(tmp_path: Path) -> None:
+    builder = TraceBuilder().op("aten::mm", 0, 9, **shapes([1 << 40, 1 << 40], [1 << 40, 8]))
+
+    table = op_costs(builder.op("aten::add", 10, 9, **shapes([8], [8])).trace(tmp_path))
+
+    assert table["op"].tolist() == ["aten::add"]
+
+
 def test_the_roof_is_the_longer_one_of_computing_and_moving(tmp_path: Path) -> None:
     builder = TraceBuilder(devices=[H100]).op("aten::mm", 0, 100, **shapes([4096, 4096], [4096, 4096]))
     builder.launch("gemm", at=(10, 5), on_gpu=(100, 200_000))

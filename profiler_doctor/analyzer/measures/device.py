@@ -16,6 +16,8 @@ from profiler_doctor.analyzer.measures.steps import step_of
 from profiler_doctor.analyzer.trace import GPU_WORK, Ints, Trace, measure
 
 TRAILING_NUMBER = re.compile(r"(?:^|\s)(\d{1,18})\s*$")
+LARGEST = 1 << 31
+"""Numbers of devices and streams from here on are damage."""
 KINDS = {"kernel": "kernel", "gpu_memcpy": "memcpy", "gpu_memset": "memset"}
 
 
@@ -99,10 +101,9 @@ def _place(trace: Trace, rows: Ints, argument: str, part: int) -> Ints:
 
 
 def _trailing_number(value: int | str) -> int:
-    if isinstance(value, int):
-        return value
-    found = TRAILING_NUMBER.search(value)
-    return int(found[1]) if found else -1
+    found = TRAILING_NUMBER.search(value) if isinstance(value, str) else None
+    number = value if isinstance(value, int) else int(found[1]) if found else -1
+    return number if number < LARGEST else -1
 
 
 GPU_WORK_TABLE = Table(name="gpu-work", of=gpu_work)
