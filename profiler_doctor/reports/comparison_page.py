@@ -4,16 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
-from pathlib import Path
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
-
-from profiler_doctor import __version__
 from profiler_doctor.analyzer.comparison import Amount, Change, Comparison
 from profiler_doctor.reports import comparison as told
-from profiler_doctor.reports import scripts, wording
+from profiler_doctor.reports import page_frame, wording
 
 ROWS = 200
 """Of each table, the largest change first: three such tables of the longest names stay under 2 MB."""
@@ -52,23 +46,22 @@ class Table:
 
 def page(comparison: Comparison, top: int = ROWS) -> bytes:
     """The page in UTF-8, the `top` largest changes of each table."""
-    script = _source("page.js")
     top = min(top, ROWS)
     text = (
-        _templates()
+        page_frame.templates()
         .get_template("comparison.html")
         .render(
             comparison=comparison,
             sentence=told.sentence(comparison),
-            numbers=told.numbers(comparison),
+            counted=told.counted(comparison),
+            totals=[
+                ("Counters that differ", told.counters(comparison)),
+                ("Totals that differ", told.numbers(comparison)),
+            ],
             tables=[_table(title, getattr(comparison, key), comparison, top) for key, title in told.TABLES],
             notes=[note.removeprefix("- ") for note in told.notes(comparison)],
             legend=told.LEGEND + comparison.unit,
-            policy=scripts.policy(scripts.fingerprint(script.encode())),
-            style=Markup(_source("page.css")),  # noqa: S704  # ours, from the package
-            script=Markup(script),  # noqa: S704  # as above
-            version=__version__,
-            say=wording,
+            **page_frame.frame(),
         )
     )
     return text.encode("utf-8", "replace")
@@ -90,21 +83,3 @@ def _row(change: Change, comparison: Comparison, widest: float) -> Row:
     after = change.after or Amount(count=0, host_ns=0, gpu_ns=0)
     values = (after.count, after.host_ns, host, after.gpu_ns, gpu)
     return Row(told.mark(change), wording.plain(change.name), cells, values, larger, start, width)
-
-
-@cache
-def _templates() -> Environment:
-    templates = Environment(
-        loader=PackageLoader("profiler_doctor.reports", "templates"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    templates.filters["plain"] = wording.plain
-    return templates
-
-
-@cache
-def _source(name: str) -> str:
-    return (Path(__file__).parent / "templates" / name).read_text(encoding="utf-8")

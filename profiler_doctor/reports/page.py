@@ -7,16 +7,16 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment
 from markupsafe import Markup, escape
 
-from profiler_doctor import __version__
 from profiler_doctor.analyzer.kinds import Report
 from profiler_doctor.analyzer.model import Diagnosis
 from profiler_doctor.reports import (
     charts,
     doubts,
     findings,
+    page_frame,
     promises,
     ranking,
     roofs,
@@ -79,24 +79,23 @@ def render(diagnosis: Diagnosis, trace_file: Path | None) -> bytes:
 
 
 def _page(diagnosis: Diagnosis, trace_file: Path | None, limits: Limits, plotly: scripts.Script | None) -> bytes:
-    templates = _templates()
-    own_script = _source("page.js")
-    allowed = [scripts.fingerprint(own_script.encode())] + ([plotly.fingerprint] if plotly else [])
     drawn, cards = _charts(diagnosis), ranking.ranked(diagnosis)
-    text = templates.get_template("page.html").render(
-        diagnosis=diagnosis,
-        cards=[card for card in cards if not card.settled],
-        settled=[card for card in cards if card.settled],
-        codes=ranking.codes_by_fix(cards),
-        joint=ranking.joint_trial(diagnosis),
-        charts=drawn,
-        limits=limits,
-        sections=[section for section in SECTIONS if section.holds(diagnosis)],
-        trace_file=trace_file,
-        policy=scripts.policy(*allowed),
-        style=Markup(_source("page.css")),  # noqa: S704  # ours, from the package
-        script=Markup(own_script),  # noqa: S704  # as above
-        plotly=plotly if any(chart.figure for chart in drawn.values()) else None,
+    text = (
+        _templates()
+        .get_template("page.html")
+        .render(
+            diagnosis=diagnosis,
+            cards=[card for card in cards if not card.settled],
+            settled=[card for card in cards if card.settled],
+            codes=ranking.codes_by_fix(cards),
+            joint=ranking.joint_trial(diagnosis),
+            charts=drawn,
+            limits=limits,
+            sections=[section for section in SECTIONS if section.holds(diagnosis)],
+            trace_file=trace_file,
+            plotly=plotly if any(chart.figure for chart in drawn.values()) else None,
+            **page_frame.frame(*([plotly.fingerprint] if plotly else [])),
+        )
     )
     return text.encode("utf-8", "replace")
 
@@ -112,18 +111,10 @@ def _charts(diagnosis: Diagnosis) -> dict[str, charts.Chart]:
 
 @cache
 def _templates() -> Environment:
-    templates = Environment(
-        loader=PackageLoader("profiler_doctor.reports", "templates"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    templates = page_frame.templates()
     templates.globals.update(story=story, findings=findings, doubts=doubts, ranking=ranking)
-    templates.globals.update(say=wording, draw=charts, version=__version__)
-    templates.globals.update(draw_steps=step_strip, promises=promises, roofs=roofs)
+    templates.globals.update(draw=charts, draw_steps=step_strip, promises=promises, roofs=roofs)
     templates.filters["code_line"] = wording.code_line
-    templates.filters["plain"] = wording.plain
     templates.filters["prose"] = prose
     templates.filters["in_script"] = _in_script
     return templates
@@ -141,11 +132,6 @@ def prose(text: object, limit: int = wording.NAME_LIMIT) -> Markup:
 
 def _in_script(value: object) -> Markup:
     return Markup(scripts.json_for_script(value))  # noqa: S704  # escaped for exactly this place
-
-
-@cache
-def _source(name: str) -> str:
-    return (Path(__file__).parent / "templates" / name).read_text(encoding="utf-8")
 
 
 REPORT = Report(name="html", filename="report.html", render=render)
