@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from profiler_doctor.analyzer.engine import examine
+from profiler_doctor.analyzer.facts import LoaderFacts
 from profiler_doctor.analyzer.plugins import Found
 from profiler_doctor.analyzer.trace import Trace
 from profiler_doctor.rules.loader_exposed import RULE
@@ -88,6 +89,35 @@ def test_no_more_is_at_stake_than_the_share_that_is_told(tmp_path: Path) -> None
     # 400 µs over 50 slices: 8 µs each, 47 of them inside the fetch
     assert outcome.findings[0].evidence["share"] == pytest.approx((800 - 47 * 8) / 600)
     assert outcome.findings[0].stake.share == pytest.approx((800 - 47 * 8) / 600, rel=0.01)
+
+
+def loader(fetch_ns: int) -> LoaderFacts:
+    return LoaderFacts(
+        dataset="Rows",
+        samples=100,
+        in_memory=False,
+        batch_size=4,
+        workers=0,
+        persistent=False,
+        own_collate=False,
+        iterators=1,
+        fetch_ns=fetch_ns,
+        file="train.py",
+        line=3,
+    )
+
+
+@pytest.mark.parametrize("unused", [(), (loader(0),)])
+def test_what_recording_made_longer_beside_the_fetch_does_not_lessen_the_stake(
+    tmp_path: Path, unused: tuple[LoaderFacts, ...]
+) -> None:
+    # 300 µs of a step that takes 500 µs, and 1000 µs under the profiler
+    trace = observed(steps_of_1_ms(tmp_path, [300_000] * 4), step_ns=(500_000,) * 9, loaders=(loader(300_000), *unused))
+
+    [outcome] = examine(trace, Found((RULE,))).outcomes
+
+    assert outcome.findings[0].stake.share == pytest.approx(0.6)
+    assert outcome.findings[0].stake.ns_per_step == pytest.approx(300_000, rel=1e-6)
 
 
 def test_the_place_is_the_datasets_own_line(tmp_path: Path) -> None:

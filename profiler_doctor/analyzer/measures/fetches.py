@@ -82,8 +82,12 @@ def _exposed(trace: Trace, every: Ints, rows: Ints) -> tuple[float, str]:
 
 
 def _timed_ns(trace: Trace) -> int:
-    """Un-profiled time of one fetch, as our capture timed it while it timed steps; 0 where it did not."""
+    """Un-profiled time of one fetch, as our capture timed it while it timed steps; 0 where it did not, or of several.
+
+    A loader that was not iterated over while steps were timed, such as one for validation, has no time.
+    """
     facts = trace.facts
-    if facts is None or not facts.step_ns or len(facts.loaders) != 1:
+    if facts is None or not facts.step_ns:
         return 0
-    return facts.loaders[0].fetch_ns
+    timed = [loader.fetch_ns for loader in facts.loaders if loader.fetch_ns]
+    return timed[0] if len(timed) == 1 else 0
