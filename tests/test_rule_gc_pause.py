@@ -56,6 +56,12 @@ def test_what_many_un_profiled_steps_lost_decides_over_a_few_recorded_ones(tmp_p
     assert outcome.findings[0].stake.share == pytest.approx(0.05, rel=0.001)
 
 
+def test_a_recording_without_steps_holds_the_programs_start_and_says_nothing(tmp_path: Path) -> None:
+    built = replace(TraceBuilder().op("aten::mm", 0, 900_000).trace(tmp_path), base_ns=BASE)
+
+    assert ask(RULE, observed(built, pauses_ns=((BASE + 100_000, 500_000, 2),))) == []
+
+
 def test_pauses_outside_the_judged_steps_do_not_count(tmp_path: Path) -> None:
     assert ask(RULE, with_pauses(tmp_path, (200_000, 500_000), (5_000_000, 900_000))) == []
 

@@ -16,7 +16,8 @@ What to do
 
 When not to
     Where cycles hold tensors, collecting late keeps their memory. Programs that call `gc.collect()` in each step
-    themselves need only stop doing so.
+    themselves need only stop doing so. A recording of ours without steps holds the start of the program, whose imports
+    make objects for good; it says nothing.
 
 Source
     RULES.md, PYB002; the documentation of Python's gc module.
@@ -42,7 +43,7 @@ EVENT = "Python GC"
 def find(trace: Trace, limits: Limits) -> Iterable[Sighting]:
     """At most one finding, for all pauses of the window."""
     span, pauses = window(trace), _pauses(trace)
-    if span is None or not len(pauses):
+    if span is None or not len(pauses) or (trace.facts is not None and not len(steps(trace))):
         return
     on_gpu = bool(len(linked_work(trace)))
     lost_ns = shared(pauses, _idle(trace)).total_ns if on_gpu else pauses.total_ns

@@ -16,7 +16,7 @@ from profiler_doctor.analyzer.capture import failing, folder, launch, packing
 from profiler_doctor.analyzer.capture.beside import taken_tensors
 from profiler_doctor.analyzer.capture.budget import Budget
 from profiler_doctor.analyzer.capture.environment import environment, with_facts
-from profiler_doctor.analyzer.capture.hearing import STACKED_WINDOW_S, WINDOW_S, Hearing
+from profiler_doctor.analyzer.capture.hearing import GRACE_S, STACKED_WINDOW_S, WINDOW_S, Hearing
 from profiler_doctor.analyzer.capture.launch import Ending, Target, Wiring
 from profiler_doctor.analyzer.capture.plan import Plan, StepSource
 from profiler_doctor.analyzer.facts import Facts
@@ -185,7 +185,7 @@ class _Recording:
         Returns the run that recorded such steps, or the watched one where there are none.
         """
         begun_s = time.monotonic()
-        allowance_s = max(USUAL_S, self.options.budget.left_s(begun_s) / 8)
+        allowance_s = max(USUAL_S, self.options.budget.left_s(begun_s) / 4) - GRACE_S  # in time to tell what it saw
         plan = self._plan(
             mode="functions", label="functions", visible=False, end_by_ns=int((begun_s + allowance_s) * 1e9)
         )
