@@ -28,15 +28,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 from statistics import median
 
+import numpy as np
 import pandas as pd
 
 from profiler_doctor.analyzer.kinds import Edit, Has, Limits, Rule, Sighting, Threshold
 from profiler_doctor.analyzer.measures.device import busy, gpu_work
-from profiler_doctor.analyzer.measures.places import places
+from profiler_doctor.analyzer.measures.places import MOST, places
 from profiler_doctor.analyzer.measures.source import where_of
 from profiler_doctor.analyzer.measures.window import linked_idle, linked_time, linked_work, window
 from profiler_doctor.analyzer.model import Where
-from profiler_doctor.analyzer.trace import Trace
+from profiler_doctor.analyzer.trace import Bools, Trace
 
 HOST_CAUSES = ("op_dispatch", "launch_latency", "python")
 
@@ -60,7 +61,7 @@ def find(trace: Trace, limits: Limits) -> Iterable[Sighting]:
             "idle_by_cause": time.idle_by_cause,
             "work": kernels,
         },
-        intervals_ns=places(_gaps(trace).sort_values("dur_ns", ascending=False)),
+        intervals_ns=places(_longest_gaps(trace)),
         edit=Edit(no_launch_gaps=True),
         basis="the step as one graph",
     )
@@ -74,17 +75,26 @@ def _unprofiled_busy_share(trace: Trace) -> float:
     return linked_time(trace).busy_ns / span.per / median(times)
 
 
-def _gaps(trace: Trace) -> pd.DataFrame:
-    """The idle time that the host causes."""
-    gaps = linked_idle(trace)
-    return gaps[gaps["cause"].isin(HOST_CAUSES)]
+def _by_host(trace: Trace) -> Bools:
+    """Which pieces of idle time the host causes."""
+    return linked_idle(trace)["cause"].isin(HOST_CAUSES).to_numpy()
+
+
+def _longest_gaps(trace: Trace) -> pd.DataFrame:
+    """As many of them as a finding shows, the longest first."""
+    gaps, mine = linked_idle(trace), np.flatnonzero(_by_host(trace))
+    longest = np.argsort(-gaps["dur_ns"].to_numpy()[mine], kind="stable")[:MOST]
+    return gaps.iloc[mine[longest]]
 
 
 def _where(trace: Trace) -> Where:
     """The op after whose launch the longest waiting came together."""
-    work = gpu_work(trace)
-    longest = _gaps(trace).groupby("ended_by")["dur_ns"].sum().sort_values().index[-1]
-    return where_of(trace, int(work.loc[work["row"] == longest, "op"].iloc[0]))
+    work, gaps, mine = gpu_work(trace), linked_idle(trace), _by_host(trace)
+    ended_by, which = np.unique(gaps["ended_by"].to_numpy()[mine], return_inverse=True)
+    waited_ns = np.zeros(len(ended_by), np.int64)
+    np.add.at(waited_ns, which, gaps["dur_ns"].to_numpy()[mine])
+    ended = work["row"].to_numpy() == ended_by[np.argmax(waited_ns)]
+    return where_of(trace, int(work["op"].to_numpy()[ended][0]))
 
 
 RULE = Rule(

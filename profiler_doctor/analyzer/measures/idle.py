@@ -18,7 +18,7 @@ from profiler_doctor.analyzer.measures.device import gpu_work
 from profiler_doctor.analyzer.measures.host import host_calls
 from profiler_doctor.analyzer.measures.intervals import Intervals, gaps, shared, union, without
 from profiler_doctor.analyzer.measures.names import words
-from profiler_doctor.analyzer.trace import Bools, Ints, Trace, measure
+from profiler_doctor.analyzer.trace import Bools, Codes, Ints, Trace, measure
 
 CAUSES = (
     "device_or_dependency",
@@ -45,7 +45,7 @@ def idle_gaps(trace: Trace) -> pd.DataFrame:
     parts = [_of_device(trace, int(str(device)), group) for device, group in work.groupby("device", sort=True)]
     if not parts:
         return pd.DataFrame({name: [] for name in COLUMNS})
-    return pd.concat(parts, ignore_index=True)
+    return pd.concat(parts, ignore_index=True) if len(parts) > 1 else parts[0]
 
 
 @measure
@@ -70,10 +70,7 @@ def _of_device(trace: Trace, device: int, work: pd.DataFrame) -> pd.DataFrame:
         "launch_latency": _pick(launched, holes.ends, late),
         **_host_side(trace, _pick(holes.starts, launched, late), trace.events.thread[launch].astype(np.int64)),
     }
-    table = _rows(parts)
-    table["device"] = np.int32(device)
-    table["ended_by"] = work["row"].to_numpy()[ender][table["gap"].to_numpy()].astype(np.int32)
-    return table.sort_values("start_ns", kind="stable")[list(COLUMNS)]
+    return _table(parts, device, work["row"].to_numpy()[ender])
 
 
 def _host_side(trace: Trace, waits: Intervals, thread: Ints) -> dict[str, Intervals]:
@@ -129,11 +126,17 @@ def _together(parts: list[Intervals]) -> Intervals:
     return Intervals(starts, ends, np.concatenate([part.owner for part in parts]))
 
 
-def _rows(by_cause: dict[str, Intervals]) -> pd.DataFrame:
+def _table(by_cause: dict[str, Intervals], device: int, ended_by: Codes) -> pd.DataFrame:
+    """The pieces in time order; `ended_by` is the row that ends each gap."""
     parts = _together(list(by_cause.values()))
-    cause = np.repeat([CAUSES.index(cause) for cause in by_cause], [len(part) for part in by_cause.values()])
-    times = {"start_ns": parts.starts, "end_ns": parts.ends, "dur_ns": parts.ends - parts.starts}
-    return pd.DataFrame({**times, "cause": words(cause, CAUSES), "gap": parts.owner.astype(np.int32)})
+    cause = np.repeat(
+        np.array([CAUSES.index(cause) for cause in by_cause], np.int8), [len(part) for part in by_cause.values()]
+    )
+    order = np.argsort(parts.starts, kind="stable")
+    start, end, gap = parts.starts[order], parts.ends[order], parts.owner[order].astype(np.int32)
+    columns = {"device": np.full(len(order), device, np.int32), "start_ns": start, "end_ns": end, "dur_ns": end - start}
+    more = {"cause": words(cause[order], CAUSES), "gap": gap, "ended_by": ended_by[gap].astype(np.int32)}
+    return pd.DataFrame({**columns, **more}, copy=False)[list(COLUMNS)]
 
 
 IDLE = Table(name="idle", of=idle_gaps)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -38,7 +39,12 @@ def union(starts: Ints, ends: Ints) -> Intervals:
         return _merged(starts, ends)
     parts = [slice(first, first + AT_ONCE) for first in range(0, len(starts), AT_ONCE)]
     merged = [_merged(starts[part], ends[part]) for part in parts]
-    return _merged(np.concatenate([part.starts for part in merged]), np.concatenate([part.ends for part in merged]))
+    merged = [part for part in merged if len(part)]
+    begin = np.concatenate([starts[:0], *(part.starts for part in merged)])
+    until = np.concatenate([ends[:0], *(part.ends for part in merged)])
+    if all(before.ends[-1] < after.starts[0] for before, after in pairwise(merged)):
+        return Intervals(begin, until, np.arange(len(begin)))
+    return _merged(begin, until)
 
 
 def _merged(starts: Ints, ends: Ints) -> Intervals:

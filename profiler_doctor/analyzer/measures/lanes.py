@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 
@@ -56,7 +57,7 @@ def timeline(trace: Trace) -> Timeline | None:
     start_ns, end_ns = _span(trace)
     if end_ns <= start_ns:
         return None
-    found = [_within(lane, start_ns, end_ns) for lane in (*_streams(trace), *_threads(trace))]
+    found = [_within(lane, start_ns, end_ns) for lane in chain(_streams(trace), _threads(trace, start_ns, end_ns))]
     found = sorted((lane for lane in found if len(lane.start_ns)), key=lambda lane: -lane.weight)[:MOST_LANES]
     shown = sorted(found, key=lambda lane: (lane.kind != "stream", -lane.weight))
     if not shown:
@@ -92,9 +93,10 @@ def _streams(trace: Trace) -> Iterator[_Slices]:
         )
 
 
-def _threads(trace: Trace) -> Iterator[_Slices]:
+def _threads(trace: Trace, start_ns: int, end_ns: int) -> Iterator[_Slices]:
     table = ops(trace)
-    table = table[table["depth"] < DEEPEST]
+    shown = (table["depth"] < DEEPEST) & (table["start_ns"] < end_ns) & (table["end_ns"] > start_ns)
+    table = table.loc[shown, ["row", "depth", "start_ns", "end_ns", "thread"]]
     for code, own in table.groupby("thread", sort=False):
         process, thread = trace.events.threads[int(str(code))]
         rows, depth = own["row"].to_numpy(), own["depth"].to_numpy().astype(np.int64)

@@ -17,6 +17,9 @@ from profiler_doctor.analyzer.trace import Bools, Ints
 AT_ONCE = 1 << 16
 """Queries that are answered together: what is worked out on the way stays small."""
 
+FEW = 8
+"""Where there are more than so many slices for each query, those that no query can find are left out first."""
+
 
 @dataclass(frozen=True, eq=False)
 class Nesting:
@@ -48,6 +51,15 @@ def nest(thread: Ints, start_ns: Ints, end_ns: Ints) -> Nesting:
 
 def innermost_at(thread: Ints, start_ns: Ints, end_ns: Ints, at: tuple[Ints, Ints]) -> Ints:
     """The place of the innermost slice open at each (thread, time) of `at`, -1 for none; at its end it is closed."""
+    if len(at[1]) * FEW >= len(start_ns):
+        return _innermost(thread, start_ns, end_ns, at)
+    times = np.sort(at[1])  # only slices that are open at any of them, on whatever thread, can be found
+    open_then = np.flatnonzero(np.searchsorted(times, start_ns) < np.searchsorted(times, end_ns))
+    found = _innermost(thread[open_then], start_ns[open_then], end_ns[open_then], at)
+    return np.append(open_then, -1)[found]
+
+
+def _innermost(thread: Ints, start_ns: Ints, end_ns: Ints, at: tuple[Ints, Ints]) -> Ints:
     count = len(start_ns)
     every = np.concatenate((thread, at[0]))
     starts, ends = _apart(every, np.concatenate((start_ns, at[1])), np.concatenate((end_ns, at[1])))

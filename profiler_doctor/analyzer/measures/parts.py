@@ -41,9 +41,7 @@ def gpu_step_parts(trace: Trace) -> dict[str, int]:
     if step is None or devices.empty:
         return {}
     device = int(devices["device"].iloc[int(devices["busy_ns"].argmax())])
-    work, idle = gpu_work(trace), idle_gaps(trace)
-    work = work[work["device"] == device]
-    idle = idle[idle["device"] == device]
+    work, idle = (_within(table, device, step) for table in (gpu_work(trace), idle_gaps(trace)))
     left = Intervals(np.array([step[0]]), np.array([step[1]]), np.array([0]))
     parts: dict[str, int] = {}
     for name, cover in (*_working(trace, work), *_idle(idle)):
@@ -51,6 +49,12 @@ def gpu_step_parts(trace: Trace) -> dict[str, int]:
         left = without(left, cover)
     parts[OUTSIDE] = left.total_ns
     return dict(sorted(((name, time) for name, time in parts.items() if time), key=lambda pair: -pair[1]))
+
+
+def _within(table: pd.DataFrame, device: int, step: tuple[int, ...]) -> pd.DataFrame:
+    """What of the table lies on the device and, at least in part, in the step."""
+    there = (table["device"] == device) & (table["end_ns"] > step[0]) & (table["start_ns"] < step[1])
+    return table[there]
 
 
 def _working(trace: Trace, work: pd.DataFrame) -> list[tuple[str, Intervals]]:

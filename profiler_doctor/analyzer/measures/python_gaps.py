@@ -41,10 +41,19 @@ def python_gaps(trace: Trace) -> pd.DataFrame:
     busy = (trace.rows("cpu_op"), trace.rows(*HOST_CALLS), trace.rows_named(_otherwise, ("user_annotation",)))
     free = Intervals(bounds[:, 0], bounds[:, 1], np.arange(len(bounds)))
     for rows in busy:
-        free = without(free, union(events.start_ns[rows], events.ends_at(rows)))
-    long = free.ends - free.starts >= LEAST_NS
-    step = marks.index.to_numpy()[free.owner[long]] if len(marks) else np.full(int(long.sum()), -1)
-    return _table(np.stack((free.starts[long], free.ends[long]), axis=1), step, trace, span.thread)
+        free = _long_left(free, events.start_ns[rows], events.ends_at(rows))
+    step = marks.index.to_numpy()[free.owner] if len(marks) else np.full(len(free), -1)
+    return _table(np.stack((free.starts, free.ends), axis=1), step, trace, span.thread)
+
+
+def _long_left(free: Intervals, starts: Ints, ends: Ints) -> Intervals:
+    """What is free beside the slices, in pieces of LEAST_NS or more: shorter ones only become shorter still."""
+    ended = np.searchsorted(free.ends, starts, side="right")
+    there = ended < len(free)
+    there[there] = free.starts[ended[there]] < ends[there]
+    left = without(free, union(starts[there], ends[there]))
+    long = left.ends - left.starts >= LEAST_NS
+    return Intervals(left.starts[long], left.ends[long], left.owner[long])
 
 
 @dataclass(frozen=True)
