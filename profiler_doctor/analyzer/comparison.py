@@ -9,6 +9,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from profiler_doctor.analyzer import two_documents
+from profiler_doctor.analyzer.counts import Counts
+from profiler_doctor.analyzer.gate import Checked, Row
 from profiler_doctor.analyzer.totals import StepTime
 
 Verdict = Literal["faster", "slower", "same", "inconclusive"]
@@ -67,6 +70,9 @@ class Side:
     """Operations of all matrix products and convolutions whose shapes were recorded."""
     roots: frozenset[str] = frozenset()
     """Classes of the outermost modules."""
+    counts: Counts | None = None
+    environment: Mapping[str, object] = field(default_factory=dict)
+    """The document's, on which its counters depend."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -123,7 +129,14 @@ class Comparison:
     modules: tuple[Change, ...]
     kernels: tuple[Change, ...]
     notes: tuple[str, ...]
+    counters: tuple[Row, ...] = ()
+    """What a check says of the counters, where both sides are documents that hold them."""
     schema_version: int = 1
+
+    @property
+    def checked(self) -> Checked:
+        """The counters, as a check judges them: its regressions, its doubts and its exit code."""
+        return Checked(name=self.after, command=(), against=self.before, rows=self.counters)
 
 
 def lined_up(before: Side, after: Side, notes: tuple[str, ...] = ()) -> Comparison:
@@ -142,7 +155,14 @@ def lined_up(before: Side, after: Side, notes: tuple[str, ...] = ()) -> Comparis
         modules=_changes("modules", before, after, per),
         kernels=_changes("kernels", before, after, per),
         notes=notes,
+        counters=_counters(before, after),
     )
+
+
+def _counters(before: Side, after: Side) -> tuple[Row, ...]:
+    if before.counts is None or after.counts is None:
+        return ()
+    return two_documents.rows((before.counts, before.environment), (after.counts, after.environment))
 
 
 def _step(before: Side, after: Side) -> StepChange:

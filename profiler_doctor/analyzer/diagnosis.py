@@ -14,6 +14,7 @@ from profiler_doctor.analyzer.facts import Facts
 from profiler_doctor.analyzer.measures.lanes import timeline
 from profiler_doctor.analyzer.measures.totals import tables, totals
 from profiler_doctor.analyzer.model import Capture, Diagnosis, HealthNote, RuleOutcome, Trial
+from profiler_doctor.analyzer.repeated import counts
 from profiler_doctor.analyzer.totals import StepTime, Totals
 from profiler_doctor.analyzer.trace import Trace
 from profiler_doctor.analyzer.verdict import verdict
@@ -54,6 +55,7 @@ def diagnosis(subject: Subject, trace: Trace, examination: Examination, trials: 
         verdict=verdict(whole, examination, trials),
         capture=subject.capture,
         timeline=timeline(trace),
+        counters=counts(trace),
     )
 
 

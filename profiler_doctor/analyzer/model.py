@@ -2,8 +2,8 @@
 
 Frozen dataclasses of plain values: whoever holds the document needs neither torch nor pandas nor the trace. The field
 names are the document's names (DESIGN.md, "The document"); they may grow, but a name never changes its meaning.
-Times are integer nanoseconds, shares run from 0 to 1. Its parts lie beside it: `totals`, `tables`, `timeline`. They and
-this module import the standard library alone, because the user's process loads them too.
+Times are integer nanoseconds, shares run from 0 to 1. Its parts lie beside it: `totals`, `tables`, `timeline`, `counts`. They
+and this module import the standard library alone, because the user's process loads them too.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from profiler_doctor.analyzer.counts import Counts
 from profiler_doctor.analyzer.tables import Tables
 from profiler_doctor.analyzer.timeline import Timeline
 from profiler_doctor.analyzer.totals import Totals
@@ -188,4 +189,6 @@ class Diagnosis:
     verdict: Verdict
     capture: Capture | None = None
     timeline: Timeline | None = None
+    counters: Counts | None = None
+    """What its steps did alike; None: too few steps, or recorded by somebody else."""
     schema_version: int = SCHEMA_VERSION

@@ -74,6 +74,8 @@ def side_of_document(diagnosis: Diagnosis, name: str) -> Side:
         numbers=_numbers(whole),
         tables=_tables(diagnosis.tables),
         cut=_cut(diagnosis.tables),
+        counts=diagnosis.counters,
+        environment=diagnosis.environment,
         roots=_roots(row.name for row in diagnosis.tables.modules) | frozenset(capture.roots if capture else ()),
     )
 

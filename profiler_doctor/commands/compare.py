@@ -21,7 +21,11 @@ def compare(
         int | None, typer.Option("--top", min=1, help="Rows of each table, the largest change first (default: 10).")
     ] = None,
 ) -> None:
-    """Line two recordings up by op, module and kernel: what changed, and by how much."""
+    """Line two recordings up by op, module and kernel: what changed, and by how much.
+
+    Two documents of runs also hold counters, which are judged as `check` does. Exit code 1: one got worse; 3: the two
+    cannot be compared.
+    """
     from profiler_doctor.verbs.compare import CompareOptions, compare
 
     raise typer.Exit(compare(CompareOptions(before=before, after=after, format_=format_, out=out, top=top)))

@@ -67,13 +67,8 @@ def _workload(checked: Checked) -> Iterator[str]:
 
 
 def _counters(checked: Checked) -> str:
-    rows = []
-    for row in check_words.shown(checked)[:ROWS]:
-        sides = (check_words.value(row, row.before), check_words.value(row, row.after))
-        said = check_words.WORDS[row.status] + (f": {row.note}" if row.note else "")
-        cells = (check_words.name(row), *sides, check_words.change(row), said)
-        rows.append(tuple(escaped(cell, 200) for cell in cells))
-    return _table(("counter", "before", "after", "change", ""), rows)
+    rows = [tuple(escaped(cell, 200) for cell in cells) for cells in check_words.cells(checked)[:ROWS]]
+    return _table(check_words.HEADINGS, rows)
 
 
 def _ops(checked: Checked) -> str:

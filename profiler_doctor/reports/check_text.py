@@ -26,14 +26,9 @@ def _workload(checked: Checked) -> Iterator[str]:
         yield f"  {checked.problem}."
     if checked.rows:
         yield f"  {check_words.counted(checked)}"
-    rows = check_words.shown(checked)
-    if rows:
-        cells = [("counter", "before", "after", "change", "")]
-        for row in rows:
-            sides = (check_words.value(row, row.before), check_words.value(row, row.after))
-            said = check_words.WORDS[row.status] + (f": {row.note}" if row.note else "")
-            cells.append((check_words.name(row), *sides, check_words.change(row), said))
-        yield from _aligned(cells)
+    cells = check_words.cells(checked)
+    if cells:
+        yield from _aligned([check_words.HEADINGS, *cells])
     yield from _more(checked)
 
 

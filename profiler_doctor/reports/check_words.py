@@ -26,6 +26,8 @@ NAMES = {
     "flops": "FLOPs",
     "nchw_convolutions": "NCHW convolutions",
 }
+HEADINGS = ("counter", "before", "after", "change", "")
+"""Of the columns that `cells` gives."""
 STATES = {0: "pass", 1: "worse", 2: "unusable", 3: "undecided"}
 
 
@@ -63,6 +65,15 @@ def shown(checked: Checked) -> list[Row]:
     """The rows that are not the same, the gravest first."""
     rows = [row for row in checked.rows if row.status in ORDER]
     return sorted(rows, key=lambda row: ORDER.index(row.status))
+
+
+def cells(checked: Checked) -> list[tuple[str, ...]]:
+    """Of each row that is not the same: counter, before, after, change, and what that amounts to."""
+    found = list[tuple[str, ...]]()
+    for row in shown(checked):
+        said = WORDS[row.status] + (f": {row.note}" if row.note else "")
+        found.append((name(row), value(row, row.before), value(row, row.after), change(row), said))
+    return found
 
 
 def counted(checked: Checked) -> str:

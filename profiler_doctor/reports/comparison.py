@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from profiler_doctor.analyzer.comparison import Change, Comparison, NumberChange
-from profiler_doctor.reports import wording
+from profiler_doctor.reports import check_words, wording
 
 TABLES = (("ops", "Ops"), ("modules", "Modules"), ("kernels", "Kernels"))
 NAME = 56
@@ -27,6 +27,9 @@ def text(comparison: Comparison, top: int) -> str:
         f"B  {wording.plain(comparison.after)}",
         "",
         sentence(comparison),
+        counted(comparison),
+        "",
+        *_aligned(counters(comparison)),
         "",
     ]
     lines += [*_aligned(numbers(comparison)), ""]
@@ -40,6 +43,7 @@ def text(comparison: Comparison, top: int) -> str:
 def markdown(comparison: Comparison, top: int) -> str:
     """For a pull request, the same."""
     lines = [f"### {_cell(comparison.before)} → {_cell(comparison.after)}", "", _cell(sentence(comparison)), ""]
+    lines += [_cell(counted(comparison)), "", *_piped(counters(comparison)), ""]
     lines += [*_piped(numbers(comparison)), ""]
     for table, title in TABLES:
         changes: Sequence[Change] = getattr(comparison, table)
@@ -58,6 +62,19 @@ def sentence(comparison: Comparison) -> str:
         return f"B is {wording.times(step.ratio)} as fast as A: {times}; {step.reason}."
     said = "A and B take the same time" if step.verdict == "same" else "Not told apart"
     return f"{said} ({step.reason}): {times}."
+
+
+def counted(comparison: Comparison) -> str:
+    """What a check says of the counters of a step, in a sentence; empty where they were not counted on both sides."""
+    if not comparison.counters:
+        return ""
+    return f"Counters of a step: {check_words.state(comparison.checked)} ({check_words.counted(comparison.checked)})."
+
+
+def counters(comparison: Comparison) -> list[Cells]:
+    """The counters that are not the same, below a row of headings, in the words of a check; empty where all are."""
+    rows = check_words.cells(comparison.checked)
+    return [check_words.HEADINGS, *rows] if rows else []
 
 
 def summary(changes: Sequence[Change]) -> str:

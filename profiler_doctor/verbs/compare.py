@@ -42,10 +42,14 @@ class CompareOptions:
 
 
 def compare(options: CompareOptions) -> ExitCode:
-    """Read both sides, line them up, write what changed. Raises NotComparable (exit code 3) where it means nothing."""
+    """Read both sides, line them up, write what changed. Raises NotComparable (exit code 3) where it means nothing.
+
+    Two documents with counters are judged as a check would: 1 where one got worse, 3 where they cannot be compared.
+    """
     encode = _format(options)
-    put(encode(compared(_side(options.before), _side(options.after))), options.out)
-    return ExitCode.FINE
+    comparison = compared(_side(options.before), _side(options.after))
+    put(encode(comparison), options.out)
+    return comparison.checked.exit_code
 
 
 def _side(named: str) -> Side:
