@@ -11,16 +11,13 @@ import time
 from collections.abc import Callable
 
 from profiler_doctor.analyzer.capture.child import control
-from profiler_doctor.analyzer.capture.child.account import Account
-from profiler_doctor.analyzer.capture.child.arbitration import Arbiter
 from profiler_doctor.analyzer.capture.child.compiled import compiled
-from profiler_doctor.analyzer.capture.child.compiling import Compiling
 from profiler_doctor.analyzer.capture.child.kineto import load_ahead
 from profiler_doctor.analyzer.capture.child.living import living_bytes
-from profiler_doctor.analyzer.capture.child.observed import Observed
 from profiler_doctor.analyzer.capture.child.recorder import Recorder
 from profiler_doctor.analyzer.capture.child.session import Session
 from profiler_doctor.analyzer.capture.child.steptimes import StepTimes, Stopwatch
+from profiler_doctor.analyzer.capture.child.watching import Watching
 from profiler_doctor.analyzer.kinds import Root
 
 SETTLE_STEPS = 2
@@ -32,11 +29,8 @@ class Counting:
 
     def __init__(self, session: Session) -> None:
         self.session = session
-        self.observed = Observed(session.torch, session.marks.names)
-        compiling = Compiling(session.torch, lambda: session.marks.alive)
-        compiling.install()
-        self.account = Account(self.observed, compiling)
-        self.arbiter = Arbiter(self._step_aside)
+        self.watching = Watching(session, self._step_aside)
+        self.account, self.arbiter = self.watching.account, self.watching.arbiter
         self.phase: Callable[[int], None] = self._pass
         options = session.plan.options
         self._cold = int(options.get("cold", 3))
@@ -49,9 +43,6 @@ class Counting:
         self._marks: list[dict[str, int]] = []
         self._times = StepTimes()
         self._stopwatch = Stopwatch()
-        self.observed.torch_profiles = lambda: self.arbiter.theirs or self.arbiter.recording
-        self.arbiter.install(session.torch)
-        self._looks = (*self.observed.install(), *self.arbiter.follow_ranges(session.torch))
 
     def on_boundary(self, index: int, now_ns: int) -> None:
         """The step before is over; do what is due, then let the next one begin."""
@@ -66,8 +57,7 @@ class Counting:
 
     def begin(self) -> None:
         """Right after the script's import of torch."""
-        self.session.marks.roots.inspector = self.observed
-        self.session.marks.roots.asking = False
+        self.watching.begin()
         if self.session.plan.window:
             load_ahead(self.session.torch)
             self.phase = lambda _index: None
@@ -78,10 +68,7 @@ class Counting:
         if self._recorder is not None and self._recorder.running:
             self._recorder.stop(at_boundary=False)
             self._keep(self._recorder)
-        source, steps = self.session.steps_so_far()
-        self.account.step_source = source.words if source is not None else ""
-        self._write_facts()
-        self.session.say("done", source=None if source is None else vars(source), steps=steps)
+        self.watching.finish(*self.session.steps_so_far())
 
     def _pass(self, index: int) -> None:
         if index < self._cold:
@@ -131,17 +118,8 @@ class Counting:
         self.session.end("done")
 
     def _keep(self, recorder: Recorder) -> None:
-        """Write the recording now, for nobody knows how the script will end."""
-        self.session.marks.roots.inspector = None
-        for undo in self._looks:
-            undo()
-        name = f"{self.session.plan.label}.json"
-        self.session.say("exporting")
-        events = recorder.events()
-        recorder.export(self.session.path(name))
-        self.session.write("marks.json", json.dumps(self._marks))
-        self._write_facts()
-        self.session.say("window", file=name, events=events, steps=len(recorder.step_names))
+        self.watching.end()
+        self.watching.export(recorder, lambda: self.session.write("marks.json", json.dumps(self._marks)))
 
     def _note(self) -> None:
         self._marks.append({**compiled(), "live_bytes": living_bytes(self.session.torch)})
@@ -151,11 +129,6 @@ class Counting:
         if self._recorder is not None and self._recorder.here:
             self._recorder.stop(at_boundary=False)
         self.phase = lambda _index: None
-
-    def _write_facts(self) -> None:
-        self.account.optimizer_steps = self.session.marks.optimizer_steps
-        self.account.own_profiler = self.arbiter.seen_theirs
-        self.session.write("facts.json", self.account.to_json())
 
 
 def begin(session: Session) -> Counting:

@@ -10,16 +10,14 @@ from collections.abc import Callable
 from itertools import pairwise
 
 from profiler_doctor.analyzer.capture.child import control
-from profiler_doctor.analyzer.capture.child.account import Account
-from profiler_doctor.analyzer.capture.child.arbitration import Arbiter
-from profiler_doctor.analyzer.capture.child.compiling import Compiling
 from profiler_doctor.analyzer.capture.child.kineto import load_ahead
 from profiler_doctor.analyzer.capture.child.masks import square_masks
-from profiler_doctor.analyzer.capture.child.observed import Observed, copy_bytes_per_s
+from profiler_doctor.analyzer.capture.child.observed import copy_bytes_per_s
 from profiler_doctor.analyzer.capture.child.ourranges import OurRanges
 from profiler_doctor.analyzer.capture.child.recorder import Recorder
 from profiler_doctor.analyzer.capture.child.session import Session
 from profiler_doctor.analyzer.capture.child.steptimes import StepTimes, Stopwatch
+from profiler_doctor.analyzer.capture.child.watching import Watching
 from profiler_doctor.analyzer.capture.child.window import Window
 from profiler_doctor.analyzer.kinds import Root
 
@@ -45,11 +43,8 @@ class Observe:
 
     def __init__(self, session: Session) -> None:
         self.session = session
-        self.observed = Observed(session.torch, session.marks.names)
-        compiling = Compiling(session.torch, lambda: session.marks.alive)
-        compiling.install()
-        self.account = Account(self.observed, compiling)
-        self.arbiter = Arbiter(self._step_aside)
+        self.watching = Watching(session, self._step_aside)
+        self.account, self.arbiter = self.watching.account, self.watching.arbiter
         self.phase: Callable[[int], None] = self._warm_up
         self._current = StepTimes()
         """Takes the time of the step under way."""
@@ -63,9 +58,6 @@ class Observe:
         self._written = False
         self._waited = self._timed = 0
         self._nvtx = OurRanges(session.torch)
-        self.observed.torch_profiles = lambda: self.arbiter.theirs or self.arbiter.recording
-        self.arbiter.install(session.torch)
-        self._looks = (*self.observed.install(), *self.arbiter.follow_ranges(session.torch))
 
     def on_boundary(self, index: int, now_ns: int) -> None:
         """The step before is over; do what is due, then let the next one begin."""
@@ -83,8 +75,7 @@ class Observe:
 
     def begin(self) -> None:
         """Right after the script's import of torch."""
-        self.session.marks.roots.inspector = self.observed
-        self.session.marks.roots.asking = False
+        self.watching.begin()
         if self.session.plan.window:
             self._window.begin()
             self.phase = lambda _index: None
@@ -95,12 +86,10 @@ class Observe:
         self._stop_early("the script ended")
         source, steps = self.session.steps_so_far()
         self.account.steps_made = 0 if self.session.ended_by_us else steps
-        self.account.step_source = source.words if source is not None else ""
         early = self._note_early_steps()
         if not len(self.account.unprofiled):
             self.account.unprofiled = early.and_then(self._current) if self.phase == self._warm_up else early
-        self._write_facts()
-        self.session.say("done", source=None if source is None else vars(source), steps=steps)
+        self.watching.finish(source, steps)
 
     def record_window(self) -> None:
         """Our process asks: no step was found so far; record a piece of time instead."""
@@ -223,37 +212,32 @@ class Observe:
         """The window is recorded: write it now, for nobody knows how the script will end."""
         self.account.profiled, self._current = self._current, StepTimes()
         self._recorder = self._pilot = None
-        self.session.marks.roots.inspector = None
-        for undo in self._looks:
-            undo()
+        self.watching.end()
         self._export(recorder)
-        self.observed.alive.look(self.session.marks.index)
+        self.watching.observed.alive.look(self.session.marks.index)
         self.phase = self._settle
 
     def _export(self, recorder: Recorder) -> None:
-        name = f"{self.session.plan.label}.json"
-        self.session.say("exporting")
-        events = recorder.events()
-        recorder.export(self.session.path(name))
+        self.watching.export(recorder, lambda: self._account_for(recorder))
+
+    def _account_for(self, recorder: Recorder) -> None:
         self._written = True
-        self.account.copy_bytes_per_s = copy_bytes_per_s(self.session.torch, self.observed.device)
+        self.account.copy_bytes_per_s = copy_bytes_per_s(self.session.torch, self.watching.observed.device)
         self.account.masks = square_masks(self.session.torch)
         self.account.shared_inputs = recorder.shared_inputs()
-        self._write_facts()
-        self.session.say("window", file=name, events=events, steps=len(recorder.step_names))
 
     def _settle(self, _index: int) -> None:
         """One step for caches that writing the trace has emptied; it is not timed."""
         self._nvtx.phase("time")
-        self.observed.pauses.sum_up()
+        self.watching.observed.pauses.sum_up()
         self._current = self.account.unprofiled
         self.phase = self._time
 
     def _time(self, _index: int) -> None:
         self._timed += 1
-        self.observed.alive.look(self.session.marks.index)
+        self.watching.observed.alive.look(self.session.marks.index)
         if self._timed & (self._timed - 1) == 0:  # ever more seldom: it takes time from the script
-            self._write_facts()
+            self.watching.write_facts()
 
     def _enough(self) -> bool:
         """Whether nothing is lost by ending the script; until then it may use more than this phase's share."""
@@ -283,11 +267,6 @@ class Observe:
         self._stop_early("the script started a profiler of its own")
         self.phase = self._settle if self._written else self._start
         self._current = StepTimes()
-
-    def _write_facts(self) -> None:
-        self.account.optimizer_steps = self.session.marks.optimizer_steps
-        self.account.own_profiler = self.arbiter.seen_theirs
-        self.session.write("facts.json", self.account.to_json())
 
 
 def begin(session: Session) -> Observe:
