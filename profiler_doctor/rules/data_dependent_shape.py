@@ -29,12 +29,11 @@ import numpy as np
 import pandas as pd
 
 from profiler_doctor.analyzer.kinds import Edit, Has, Limits, Rule, Sighting, Threshold
-from profiler_doctor.analyzer.measures.modules import module_of
 from profiler_doctor.analyzer.measures.places import places
-from profiler_doctor.analyzer.measures.source import source_of, where_of
-from profiler_doctor.analyzer.measures.wait_causes import wait_causes
+from profiler_doctor.analyzer.measures.source import where_of
 from profiler_doctor.analyzer.measures.window import Window, window
 from profiler_doctor.analyzer.trace import Trace
+from profiler_doctor.rules._waits import by_place, waits
 
 
 def find(trace: Trace, limits: Limits) -> Iterable[Sighting]:
@@ -42,35 +41,23 @@ def find(trace: Trace, limits: Limits) -> Iterable[Sighting]:
     span = window(trace)
     if span is None:
         return
-    table = wait_causes(trace)
-    table = table[(table["start_ns"] >= span.start_ns) & (table["start_ns"] < span.end_ns)]
-    table = table[table["cause"] == "shape"]
-    if table["dur_ns"].sum() < limits["waited_share"] * span.span_ns:
-        return
-    for waits in _by_place(trace, table):
-        yield _sighting(trace, waits, span)
+    table = waits(trace, span, "shape", limits["waited_share"])
+    for group in by_place(trace, table, trace.events.names_at(table["under"].to_numpy(np.int64))):
+        yield _sighting(trace, group, span)
 
 
-def _sighting(trace: Trace, waits: pd.DataFrame, span: Window) -> Sighting:
-    where, waited = where_of(trace, int(waits["under"].iloc[0])), int(waits["dur_ns"].sum())
-    count = waits["under"].nunique()
+def _sighting(trace: Trace, group: pd.DataFrame, span: Window) -> Sighting:
+    where, waited = where_of(trace, int(group["under"].iloc[0])), int(group["dur_ns"].sum())
+    count = group["under"].nunique()
     return Sighting(
         message=f"{count / span.per:.3g} calls of {where.op} per {span.unit} make the host wait for the size of their "
         f"result, {waited / span.per / 1e6:.3g} ms in all.",
         where=where,
-        evidence={"calls": count, "waits": len(waits), "waited_ns": waited, "steps": span.steps},
-        intervals_ns=places(waits),
-        edit=Edit(free=tuple(waits["row"].tolist())),
+        evidence={"calls": count, "waits": len(group), "waited_ns": waited, "steps": span.steps},
+        intervals_ns=places(group),
+        edit=Edit(free=tuple(group["row"].tolist())),
         basis="the host not waiting for shapes",
     )
-
-
-def _by_place(trace: Trace, table: pd.DataFrame) -> list[pd.DataFrame]:
-    """The waits of each op, source line and module, most time first."""
-    rows = table["under"].to_numpy(np.int64)
-    told = zip(trace.events.names_at(rows), source_of(trace, rows), module_of(trace, rows), strict=True)
-    groups = [group for _, group in table.groupby(np.array([str(place) for place in told], dtype=object), sort=False)]
-    return sorted(groups, key=lambda group: -int(group["dur_ns"].sum()))
 
 
 RULE = Rule(

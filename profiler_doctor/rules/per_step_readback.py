@@ -30,12 +30,11 @@ import pandas as pd
 
 from profiler_doctor.analyzer.kinds import Edit, Has, Limits, Rule, Sighting, Threshold
 from profiler_doctor.analyzer.measures.copies import copies
-from profiler_doctor.analyzer.measures.modules import module_of
 from profiler_doctor.analyzer.measures.places import places
-from profiler_doctor.analyzer.measures.source import source_of, where_of
-from profiler_doctor.analyzer.measures.wait_causes import wait_causes
+from profiler_doctor.analyzer.measures.source import where_of
 from profiler_doctor.analyzer.measures.window import Window, linked_work, window
 from profiler_doctor.analyzer.trace import Bools, Trace
+from profiler_doctor.rules._waits import by_place, waits
 
 DEFER = " Nothing is launched after them in the step: fetch the result one step later."
 
@@ -45,23 +44,18 @@ def find(trace: Trace, limits: Limits) -> Iterable[Sighting]:
     span = window(trace)
     if span is None:
         return
-    table = wait_causes(trace)
-    table = table[(table["start_ns"] >= span.start_ns) & (table["start_ns"] < span.end_ns)]
-    table = table[table["cause"] == "readback"]
-    if table["dur_ns"].sum() < limits["waited_share"] * span.span_ns:
-        return
-    for waits in _by_place(trace, table):
-        each = waits.groupby("under")["dur_ns"].sum()
+    for group in by_place(trace, waits(trace, span, "readback", limits["waited_share"])):
+        each = group.groupby("under")["dur_ns"].sum()
         slow = each[each > limits["blocked_us"] * 1000]
         if len(slow) >= span.per:
-            yield _sighting(trace, waits[waits["under"].isin(slow.index)], span)
+            yield _sighting(trace, group[group["under"].isin(slow.index)], span)
 
 
-def _sighting(trace: Trace, waits: pd.DataFrame, span: Window) -> Sighting:
-    where, waited = where_of(trace, int(waits["under"].iloc[0])), int(waits["dur_ns"].sum())
+def _sighting(trace: Trace, group: pd.DataFrame, span: Window) -> Sighting:
+    where, waited = where_of(trace, int(group["under"].iloc[0])), int(group["dur_ns"].sum())
     moved = copies(trace)
-    moved = moved[(moved["direction"] == "DtoH") & moved["op"].isin(waits["op"])]
-    count, last = waits["under"].nunique(), _last_of_its_step(trace, waits)
+    moved = moved[(moved["direction"] == "DtoH") & moved["op"].isin(group["op"])]
+    count, last = group["under"].nunique(), _last_of_its_step(trace, group)
     return Sighting(
         message=f"{count / span.per:.3g} copies to the host per {span.unit} make the program wait, "
         f"{waited / span.per / 1e6:.3g} ms in all." + (DEFER if last.all() else ""),
@@ -71,29 +65,21 @@ def _sighting(trace: Trace, waits: pd.DataFrame, span: Window) -> Sighting:
             "waited_ns": waited,
             "bytes": int(moved["bytes"].clip(lower=0).sum()),
             "copy_ns": int(moved["dur_ns"].sum()),
-            "last_of_its_step": int(waits.loc[last, "under"].nunique()),
+            "last_of_its_step": int(group.loc[last, "under"].nunique()),
             "steps": span.steps,
         },
-        intervals_ns=places(waits),
-        edit=Edit(free=tuple(waits["row"].tolist())),
+        intervals_ns=places(group),
+        edit=Edit(free=tuple(group["row"].tolist())),
         basis="the host not waiting for its results in the same step",
     )
 
 
-def _last_of_its_step(trace: Trace, waits: pd.DataFrame) -> Bools:
+def _last_of_its_step(trace: Trace, group: pd.DataFrame) -> Bools:
     """Whether nothing is launched in the step (the window where none are marked) after each wait has begun."""
     work = linked_work(trace)
-    last = waits["step"].map(work.groupby("step")["launch_start_ns"].max())
-    after: Bools = (waits["start_ns"] >= last.fillna(0)).to_numpy(np.bool_)
+    last = group["step"].map(work.groupby("step")["launch_start_ns"].max())
+    after: Bools = (group["start_ns"] >= last.fillna(0)).to_numpy(np.bool_)
     return after
-
-
-def _by_place(trace: Trace, table: pd.DataFrame) -> list[pd.DataFrame]:
-    """The waits of each source line and module, most time first."""
-    rows = table["under"].to_numpy(np.int64)
-    told = zip(source_of(trace, rows), module_of(trace, rows), strict=True)
-    groups = [group for _, group in table.groupby(np.array([str(place) for place in told], dtype=object), sort=False)]
-    return sorted(groups, key=lambda group: -int(group["dur_ns"].sum()))
 
 
 RULE = Rule(

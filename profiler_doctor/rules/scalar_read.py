@@ -27,16 +27,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 import numpy as np
-import pandas as pd
 
 from profiler_doctor.analyzer.kinds import Edit, Has, Limits, Rule, Sighting, Threshold
-from profiler_doctor.analyzer.measures.modules import module_of
 from profiler_doctor.analyzer.measures.ops import ops, outermost_named
 from profiler_doctor.analyzer.measures.places import places
-from profiler_doctor.analyzer.measures.source import source_of, where_of
-from profiler_doctor.analyzer.measures.wait_causes import SCALAR, wait_causes
+from profiler_doctor.analyzer.measures.source import where_of
+from profiler_doctor.analyzer.measures.wait_causes import SCALAR
 from profiler_doctor.analyzer.measures.window import Window, window
 from profiler_doctor.analyzer.trace import Trace
+from profiler_doctor.rules._waits import by_place, waits
 
 
 def find(trace: Trace, limits: Limits) -> Iterable[Sighting]:
@@ -47,17 +46,12 @@ def find(trace: Trace, limits: Limits) -> Iterable[Sighting]:
     if Has.CPU_ONLY in trace.has:
         yield from _on_the_cpu(trace, span, limits)
         return
-    table = wait_causes(trace)
-    table = table[(table["start_ns"] >= span.start_ns) & (table["start_ns"] < span.end_ns)]
-    table = table[table["cause"] == "scalar"].rename(columns={"under": "read"})
-    if table["dur_ns"].sum() < limits["waited_share"] * span.span_ns:
-        return
-    for reads in _by_place(trace, table):
-        waited, count = int(reads["dur_ns"].sum()), reads["read"].nunique()
+    for reads in by_place(trace, waits(trace, span, "scalar", limits["waited_share"])):
+        waited, count = int(reads["dur_ns"].sum()), reads["under"].nunique()
         yield Sighting(
             message=f"{count / span.per:.3g} scalar reads per {span.unit} make the host wait for the GPU, "
             f"{waited / span.per / 1e6:.3g} ms in all.",
-            where=where_of(trace, int(reads["read"].iloc[0])),
+            where=where_of(trace, int(reads["under"].iloc[0])),
             evidence={"reads": count, "waited_ns": waited, "steps": span.steps},
             intervals_ns=places(reads),
             edit=Edit(free=tuple(reads["row"].tolist())),
@@ -73,8 +67,7 @@ def _on_the_cpu(trace: Trace, span: Window, limits: Limits) -> Iterator[Sighting
     taken = int(table["dur_ns"].sum())
     if len(table) < limits["cpu_reads"] * span.per or taken < limits["cpu_share"] * span.span_ns:
         return
-    table = table.assign(read=table["row"])
-    for reads in _by_place(trace, table):
+    for reads in by_place(trace, table.assign(under=table["row"])):
         yield Sighting(
             message=f"{len(reads) / span.per:.3g} scalar reads per {span.unit} take "
             f"{reads['dur_ns'].sum() / span.span_ns:.1%} of it.",
@@ -83,16 +76,6 @@ def _on_the_cpu(trace: Trace, span: Window, limits: Limits) -> Iterator[Sighting
             intervals_ns=places(reads),
             edit=Edit(keep=dict.fromkeys(reads["row"].tolist(), 0.0)),
         )
-
-
-def _by_place(trace: Trace, table: pd.DataFrame) -> list[pd.DataFrame]:
-    """The reads of each source line and module, most time first."""
-    rows = table["read"].to_numpy(np.int64)
-    place = [
-        f"{source} {module}" for source, module in zip(source_of(trace, rows), module_of(trace, rows), strict=True)
-    ]
-    groups = [group for _, group in table.groupby(np.array(place, dtype=object), sort=False)]
-    return sorted(groups, key=lambda group: -int(group["dur_ns"].sum()))
 
 
 RULE = Rule(
