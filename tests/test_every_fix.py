@@ -32,9 +32,11 @@ MACHINES = [
 GRAPH = replace(MACHINE, onnx_providers=frozenset({"CPUExecutionProvider", "DnnlExecutionProvider"}))
 """The target is an ONNX graph, which runs on more threads than there are CPUs."""
 MACHINES.append(GRAPH)
+OF_JAX = [fix.name for fix in FIXES.items if fix.of == "jax"]
 OF_GRAPHS = [fix.name for fix in FIXES.items if fix.of == "onnx" and fix.set_up is None]
 PARTICULAR = {
     **dict.fromkeys(OF_GRAPHS, "the subjects are no ONNX graphs: test_onnx_target.py"),
+    **dict.fromkeys(OF_JAX, "the subjects are no functions of JAX: test_jax_target.py"),
     "eval-mode": "the subjects are in eval mode: test_fixes_modes.py",
     "static-cache": "the subjects generate nothing: test_fixes_gpu.py",
     "sdpa": "the subjects have no attention: test_fixes_modes.py",

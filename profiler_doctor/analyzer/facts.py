@@ -229,6 +229,17 @@ class OnnxFacts:
 
 
 @dataclass(frozen=True, kw_only=True)
+class JaxFacts:
+    """What was run where the script imports JAX and not torch."""
+
+    version: str
+    function: str = ""
+    """The function of the script's own that makes the steps: "update()"; empty: none was found."""
+    file: str = ""
+    line: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
 class Facts:
     """One observed run of the user's program."""
 
@@ -286,3 +297,5 @@ class Facts:
     """None: the target is a script."""
     tensors: TensorFacts | None = None
     """None: not recorded, or of a program too large for it."""
+    jax: JaxFacts | None = None
+    """None: the program is one of torch, or a graph."""

@@ -198,8 +198,8 @@ class Fix:
     excludes: str = ""
     """What only one fix at a time can do, in a word ("engine", "precision"): of those with the same word, the best
     verified one goes into the joint trial."""
-    of: Literal["torch", "onnx", "any"] = "torch"
-    """What it treats: programs of torch, sessions of ONNX Runtime (a `.onnx` file is the target), or both."""
+    of: Literal["torch", "jax", "onnx", "any"] = "torch"
+    """What it treats: programs of torch, of JAX, sessions of ONNX Runtime (a `.onnx` file is the target), or all."""
     hidden: bool = False
     """Not offered and not listed; for tests and the placebo."""
 

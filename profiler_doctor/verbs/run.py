@@ -81,11 +81,19 @@ def diagnosed(
         captured = capture(options.target, _recording(options, budget, waiting))
         waiting.say("reading what was recorded")
         trace = _joined(captured)
-        fitting = [fix for fix in fixes if (fix.of == "onnx") == options.target.is_graph]
+        fitting = [fix for fix in fixes if _fits(fix, captured)]
         examination = prescribe(examine(trace, rules, chosen), fitting)
         trying = Trying(options.verify, options.timeout_s, budget, waiting.say, options.attempts, fix_files)
-        tried = tuple(tried_on(captured, wanted(examination), trying))
+        asked = [fix for fix in wanted(examination) if _fits(fix, captured) or fix.name in options.attempts]
+        tried = tuple(tried_on(captured, asked, trying))
         return Road(diagnosis(_subject(captured, options), trace, examination, tried), captured)
+
+
+def _fits(fix: Fix, captured: Captured) -> bool:
+    """Whether it treats programs of this kind at all."""
+    if captured.target.is_graph:
+        return fix.of == "onnx"
+    return fix.of in ("any", "jax" if captured.facts.jax is not None else "torch")
 
 
 def reported(options: RunOptions, road: Road, document: Diagnosis) -> ExitCode:

@@ -10,6 +10,7 @@ from importlib.util import find_spec
 from profiler_doctor.analyzer.capture.budget import Budget
 from profiler_doctor.analyzer.capture.environment import machine
 from profiler_doctor.analyzer.capture.record import Captured
+from profiler_doctor.analyzer.facts import Facts
 from profiler_doctor.analyzer.kinds import Fix
 from profiler_doctor.analyzer.model import Trial
 from profiler_doctor.analyzer.prescribe import affordable
@@ -56,13 +57,25 @@ def _beyond(trying: Trying, tried: int) -> str:
 def _why_not(fix: Fix, captured: Captured, trying: Trying) -> str | None:
     if not trying.verify:
         return "--no-verify asked for a diagnosis only"
-    if captured.facts.onnx is not None and (why := _not_for_graphs(fix)):
+    if why := _of_another_kind(fix, captured.facts):
         return why
     if fix.treat is not None and not captured.facts.roots:
         return "no module: the script calls no nn.Module with parameters that the fix could be applied to"
     if captured.source is None:
         return "no steps were found, and without steps two programs cannot take turns"
     return fix.applies(machine(captured.facts))
+
+
+def _of_another_kind(fix: Fix, facts: Facts) -> str | None:
+    if facts.onnx is not None:
+        return _not_for_graphs(fix)
+    if fix.of == "jax" and facts.jax is None:
+        return "it changes programs of JAX, and the script does not use JAX, or uses torch beside it"
+    if facts.jax is None:
+        return None
+    if fix.of == "torch":
+        return "it changes programs of torch, and the script uses JAX"
+    return None if facts.roots else "no function of the script's own was found that is called step after step"
 
 
 def _not_for_graphs(fix: Fix) -> str | None:

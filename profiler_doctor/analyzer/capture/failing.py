@@ -26,10 +26,10 @@ def unless_worth_another_run(target: Target, heard: Hearing, ending: Ending, opt
             "recorded by then. Give it a larger --budget, or less work before its first steps."
         )
     if ending.status != 0:
-        where = "before it imported torch" if not heard.torch else "before anything was recorded"
+        where = "before it imported torch or JAX" if not heard.torch else "before anything was recorded"
         raise ScriptFailed(f"{target.name} {ended_how(ending.status)} {where}. What it said itself stands above.")
     if not heard.torch:
-        raise ScriptFailed(f"{target.name} ended without importing torch, so there is nothing to diagnose.")
+        raise ScriptFailed(f"{target.name} ended without importing torch or JAX, so there is nothing to diagnose.")
 
 
 def unless_recorded(target: Target, heard: Hearing) -> None:

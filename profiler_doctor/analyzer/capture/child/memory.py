@@ -29,8 +29,13 @@ class Memory:
         if self.on_gpu:
             devices = range(self._torch.cuda.device_count())
             return sum(int(self._torch.cuda.max_memory_allocated(device)) for device in devices)
-        try:  # not `ru_maxrss`, which a process can have from the one that started it
-            line = next(line for line in STATUS.read_text(encoding="ascii").splitlines() if line.startswith("VmHWM:"))
-        except (OSError, StopIteration):
-            return 0
-        return int(line.split()[1]) * 1024
+        return held_at_most()
+
+
+def held_at_most() -> int:
+    """The most resident memory that this process ever had, bytes; 0 where the system does not tell."""
+    try:  # not `ru_maxrss`, which a process can have from the one that started it
+        line = next(line for line in STATUS.read_text(encoding="ascii").splitlines() if line.startswith("VmHWM:"))
+    except (OSError, StopIteration):
+        return 0
+    return int(line.split()[1]) * 1024

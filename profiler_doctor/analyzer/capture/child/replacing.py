@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -24,7 +25,12 @@ def replaced(owner: Any, name: str, by: Callable[[Callable[..., Any]], Callable[
 
 
 def keep_from_compilers(function: Callable[..., Any], *, inside: bool) -> None:
-    """Dynamo leaves the frame alone, and `inside` it everything that it calls. Older torch has no such switch."""
+    """Dynamo leaves the frame alone, and `inside` it everything that it calls. Older torch has no such switch.
+
+    Where torch was not imported there is no Dynamo, and nothing of torch is loaded to find that out.
+    """
+    if "torch" not in sys.modules:
+        return
     with contextlib.suppress(ImportError, AttributeError):
         from torch._C._dynamo import eval_frame
 

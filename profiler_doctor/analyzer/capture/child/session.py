@@ -227,7 +227,7 @@ class _Relay:
 
 def imported(name: str, plan_text: str) -> None:
     """A module that we wait for was just imported in the process that our plan is for."""
-    global marks, _of_jax  # noqa: PLW0603  # one process, one session
+    global marks  # noqa: PLW0603  # one process, one session
     if name == "nvtx":
         ranges.watch_nvtx(sys.modules["nvtx"])
         return

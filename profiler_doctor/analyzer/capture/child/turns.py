@@ -20,6 +20,7 @@ from profiler_doctor.analyzer.capture.child.memory import Memory
 from profiler_doctor.analyzer.capture.child.session import Session
 from profiler_doctor.analyzer.capture.child.standard import standard
 from profiler_doctor.analyzer.capture.child.treat import Treatment
+from profiler_doctor.analyzer.capture.plan import Plan
 from profiler_doctor.analyzer.kinds import Fix, Machine, Root
 
 RESOURCE = standard("resource")
@@ -35,20 +36,24 @@ NO_MACHINE = Machine(
 def begin(session: Session) -> Turns:
     """The conductor of a trial run."""
     plan = session.plan
-    own = [fix for file in plan.fix_files for fix in plugins.in_file(Path(file), Fix)]
-    known = {fix.name: fix for fix in (*plugins.find("profiler_doctor.fixes", Fix).items, *own)}
-    fixes = tuple(known[name] for name in plan.fixes)
-    treatment = Treatment(session.torch, fixes, plan.machine or NO_MACHINE, session.say)
-    turns = Turns(session, treatment)
+    treatment = Treatment(session.torch, chosen(plan), plan.machine or NO_MACHINE, session.say)
+    turns = Turns(session, treatment, Memory(session.torch))
     session.finishers.append(turns.over)
     turns.set_up()
     return turns
 
 
+def chosen(plan: Plan) -> tuple[Fix, ...]:
+    """The fixes that a plan names, ours and the user's."""
+    own = [fix for file in plan.fix_files for fix in plugins.in_file(Path(file), Fix)]
+    known = {fix.name: fix for fix in (*plugins.find("profiler_doctor.fixes", Fix).items, *own)}
+    return tuple(known[name] for name in plan.fixes)
+
+
 class Turns:
     """One side of a trial."""
 
-    def __init__(self, session: Session, treatment: Treatment) -> None:
+    def __init__(self, session: Session, treatment: Treatment, memory: Memory) -> None:
         options = session.plan.options
         self._session = session
         self._treatment = treatment
@@ -65,7 +70,7 @@ class Turns:
         self._roots_before = 0
         self._watched_before = 0
         self._interruptions_before = 0
-        self._memory = Memory(session.torch)
+        self._memory = memory
 
     def set_up(self) -> None:
         """Treat the whole process, before the script's next line."""

@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 
 class _Watch:
-    """Sees the first import of torch (and of nvtx, whose ranges we copy) and wakes our session after it."""
+    """Sees the first import of torch or JAX (and of nvtx, whose ranges we copy) and wakes our session after it."""
 
     def __init__(self, plan: str, package: str) -> None:
         self.plan, self.package, self.pid = plan, package, os.getpid()
-        self.wanted = {"torch", "nvtx"}
+        self.wanted = {"torch", "jax", "nvtx"}
 
     def find_spec(self, name: str, _path: object = None, _target: object = None) -> ModuleSpec | None:
         """The module's own spec, with our wake-up call after its own loading."""

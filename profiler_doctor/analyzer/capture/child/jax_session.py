@@ -1,0 +1,168 @@
+"""Our session in a process whose script imports JAX and not torch: steps are calls of a function of the user's own.
+
+Steps are `profiler_doctor.step()` where the script says so; else the calls of the function that is a loop's body
+(`jax_steps.py`). There are no modules to see: an array program is functions alone.
+"""
+
+from __future__ import annotations
+
+import atexit
+import importlib
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from threading import get_ident
+from types import CodeType, FrameType, FunctionType
+from typing import Any
+
+from profiler_doctor.analyzer.capture.child import users_function
+from profiler_doctor.analyzer.capture.child.jax_steps import Looking
+from profiler_doctor.analyzer.capture.child.marks import Conductor
+from profiler_doctor.analyzer.capture.child.own_code import short
+from profiler_doctor.analyzer.capture.child.session import Session
+from profiler_doctor.analyzer.capture.plan import SourceKind, StepSource
+from profiler_doctor.analyzer.kinds import Root
+
+CONDUCTORS = {"observe": "jax_observe", "trial": "jax_turns"}
+"""Mode of the plan → module beside this one. In other modes nothing of JAX is watched."""
+FUNCTION = "function"
+"""The token of a call of the user's function."""
+
+
+class JaxSession(Session):
+    """As a session with torch, but for what is hooked into. `torch` is the module `jax`."""
+
+    def start(self) -> None:
+        """Hook in."""
+        self.marks = marks = JaxMarks(self)  # type: ignore[assignment]  # the part of Marks that is asked of it
+        name = CONDUCTORS.get(self.plan.mode)
+        if name is not None:
+            marks.conductor = importlib.import_module(f"profiler_doctor.analyzer.capture.child.{name}").begin(self)
+        if self.plan.source is not None and self.plan.source.function:
+            marks.hear(self.plan.source.function)
+        elif self.plan.mode == "observe" and threading.current_thread() is threading.main_thread():
+            self._undo.append(Looking(marks.found).stop)
+        os.register_at_fork(after_in_child=self._forked)
+        atexit.register(self.finish)
+        self.say("torch", version=f"JAX {self.torch.__version__}")
+
+
+class Function:
+    """What the user's function is called, and where it stands."""
+
+    def __init__(self, code: CodeType) -> None:
+        self.name = f"{code.co_name}()"
+        self.file = short(code.co_filename)
+        self.line = code.co_firstlineno
+
+
+class JaxMarks:
+    """The marks of one run of a JAX script; what `Marks` is for one of torch."""
+
+    def __init__(self, session: Session) -> None:
+        self.conductor: Conductor | None = None
+        self.source = session.plan.source
+        self.roots = self  # both are asked to be removed
+        self.alive = True
+        self.index = -1
+        self.calls = 0
+        self.function: Function | None = None
+        self.last: Any = None
+        """What the function returned last; its arrays may still be being computed."""
+        self._session = session
+        self._owner: int | None = None
+        self._inside = False
+        self._treated: Callable[..., Any] | None = None
+
+    def seen(self, kind: SourceKind, token: str) -> None:  # noqa: ARG002  # the token of a mark says nothing here
+        """One mark, now, on this thread."""
+        if self.alive and self.source is None and kind == "user":
+            self.source = StepSource(kind="user", words="profiler_doctor.step()")
+            self._session.say("source", source=vars(self.source))
+        if self.alive and self.source is not None and self.source.kind == kind and self._mine():
+            self._boundary()
+
+    def hear(self, key: str) -> None:
+        """From its second call on, stand in for the user's function of this key."""
+        before = sys.getprofile()
+
+        def look(frame: FrameType, event: Any, arg: Any) -> None:
+            if before is not None:
+                before(frame, event, arg)
+            if event == "call" and users_function.key_of(frame.f_code) == key:
+                sys.setprofile(before)
+                self._replace(frame.f_code)
+
+        sys.setprofile(look)
+
+    def found(self, code: CodeType) -> None:
+        """This function is the body of the script's loop: its calls are steps, where no steps are marked."""
+        with self._session.guarded():
+            self._replace(code)
+            known = self.source or StepSource(kind="module", pattern=(FUNCTION,), words=f"calls of {code.co_name}()")
+            self.source = replace(known, function=users_function.key_of(code))
+            self._session.say("source", source=vars(self.source))
+
+    def remove(self) -> None:
+        """Nothing of the script's is held back any more: the function is called as it is."""
+        self.alive = False
+
+    def close(self) -> StepSource | None:
+        """No more marks."""
+        self.alive = False
+        return self.source
+
+    def steps_seen(self, source: StepSource | None) -> int:  # noqa: ARG002  # one source alone
+        """How many steps the run made."""
+        return self.index + 1
+
+    def finish(self) -> None:
+        """Wait for what the last call is still computing."""
+        if self.last is not None:
+            self._session.torch.block_until_ready(self.last)
+
+    def _mine(self) -> bool:
+        self._owner = self._owner or get_ident()
+        return self._owner == get_ident()
+
+    def _boundary(self) -> None:
+        now_ns = time.perf_counter_ns()
+        self.index += 1
+        self._session.sign_of_life(self.index, now_ns)
+        with self._session.guarded():
+            if self.conductor is not None:
+                self.conductor.on_boundary(self.index, now_ns)
+
+    def _replace(self, code: CodeType) -> None:
+        self.function = Function(code)
+        for function in users_function._functions(code):
+            users_function._lead_to(function, self._stand_in(function))
+
+    def _stand_in(self, function: FunctionType) -> Callable[..., Any]:
+        real = FunctionType(
+            function.__code__, function.__globals__, function.__name__, function.__defaults__, function.__closure__
+        )
+        real.__kwdefaults__ = function.__kwdefaults__
+
+        def called(*args: Any, **kwargs: Any) -> Any:
+            if self._inside or not self.alive or not self._mine():
+                return real(*args, **kwargs)
+            self.calls += 1
+            self.seen("module", "")
+            self._inside = True
+            try:
+                self.last = self._call_for(real, args, kwargs)(*args, **kwargs)
+            finally:
+                self._inside = False
+            return self.last
+
+        return called
+
+    def _call_for(self, real: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Callable[..., Any]:
+        if self._treated is None and self.conductor is not None:
+            with self._session.guarded():
+                self._treated = self.conductor.on_root_call(Root(self.function, args, kwargs, real))
+        return self._treated or real

@@ -1,0 +1,80 @@
+"""A JAX function is called step after step without `jax.jit`, and hands XLA one small program after the other.
+
+What it finds
+    A function of the script's own that makes the steps, in which each step starts many compiled programs, while XLA
+    computes for only a small part of the step.
+
+Why it costs
+    Outside `jit` every operation is a program of its own: Python looks it up, XLA starts it, and its result goes to
+    memory and back. Inside `jit` the function is one program: nothing is looked up, and operations are fused (40 tiny
+    layers became 40 times as fast, measured).
+
+What to do
+    Put `jax.jit` around the function, and pass what is no array (a mode, a number of layers) as static argument.
+
+When not to
+    Where the function branches in Python on values of arrays, prints, counts, or uses NumPy's random numbers: tracing
+    freezes these. `jax.lax.cond`, `jax.debug.print` and `jax.random` take their place.
+
+Source
+    JAX's documentation, "Just-in-time compilation"; VERIFY.md, section 7.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+import numpy as np
+
+from profiler_doctor.analyzer.kinds import Has, Limits, Rule, Sighting, Threshold
+from profiler_doctor.analyzer.measures.intervals import union_ns
+from profiler_doctor.analyzer.measures.steps import step_at, steps
+from profiler_doctor.analyzer.model import Where
+from profiler_doctor.analyzer.trace import Ints, Trace
+
+STARTED = re.compile(r"\w*Executable::ExecuteHelper")
+"""What XLA's profiler calls the start of a compiled program."""
+COMPUTED = re.compile(r"ThunkExecutor::Execute")
+"""... and the time in which the CPU computes one."""
+
+
+def find(trace: Trace, limits: Limits) -> Iterable[Sighting]:
+    """At most one finding: the function that makes the steps."""
+    facts = trace.facts.jax if trace.facts is not None else None
+    table = steps(trace)
+    if facts is None or not facts.function or not len(table):
+        return
+    programs = _within(trace, trace.rows_named(STARTED.match, ("cpu_op",)))
+    a_step, total_ns = len(programs) / len(table), int(table["dur_ns"].sum())
+    share = _computed_ns(trace) / total_ns
+    if a_step < limits["programs"] or share > limits["computed"]:
+        return
+    yield Sighting(
+        message=f"{facts.function} is called without jit: each step starts {a_step:.0f} programs, and XLA computes for "
+        f"{share:.0%} of it.",
+        where=Where(file=facts.file, line=facts.line),
+        evidence={"programs_per_step": a_step, "computed_share": share, "function": facts.function},
+    )
+
+
+def _within(trace: Trace, rows: Ints) -> Ints:
+    return rows[step_at(trace, trace.events.start_ns[rows]) >= 0]
+
+
+def _computed_ns(trace: Trace) -> int:
+    rows = _within(trace, trace.rows_named(COMPUTED.match, ("cpu_op",)))
+    return int(union_ns(trace.events.start_ns[rows], np.asarray(trace.events.ends_at(rows))))
+
+
+RULE = Rule(
+    code="JAX001",
+    name="unjitted-function",
+    doc=__doc__,
+    find=find,
+    needs=(Has.STEPS, Has.OPS, Has.CAPTURE),
+    thresholds={
+        "programs": Threshold(4, "programs a step", "a jitted step, its loss and a metric are three"),
+        "computed": Threshold(0.5, "of the step", "where XLA computes for longer, starting programs costs less"),
+    },
+)
