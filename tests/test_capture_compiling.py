@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from profiler_doctor.analyzer.capture.child.compiling import Compiling, is_own
-from profiler_doctor.analyzer.facts import CompileFacts, GraphBreak
+from profiler_doctor.analyzer.compile_facts import CompileFacts, GraphBreak
 
 BREAK = """\
 Graph break in user code at /home/me/net.py:19

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from profiler_doctor.analyzer.facts import CompileFacts
+from profiler_doctor.analyzer.compile_facts import CompileFacts
 from profiler_doctor.analyzer.trace import Trace
 from profiler_doctor.rules.cold_start_break_even import RULE
 from tests.asking import ask

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from profiler_doctor.analyzer.compile_facts import Compiled, CompileFacts
 from profiler_doctor.analyzer.engine import examine
-from profiler_doctor.analyzer.facts import Compiled, CompileFacts
 from profiler_doctor.analyzer.plugins import Found
 from profiler_doctor.rules.compile_in_window import RULE
 from tests.asking import ask

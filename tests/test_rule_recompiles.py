@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from profiler_doctor.analyzer.compile_facts import CompileFacts, Recompile
 from profiler_doctor.analyzer.engine import examine
-from profiler_doctor.analyzer.facts import CompileFacts, Recompile
 from profiler_doctor.analyzer.plugins import Found
 from profiler_doctor.rules.recompiles import RULE
 from tests.asking import ask

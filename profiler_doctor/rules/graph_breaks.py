@@ -32,7 +32,7 @@ from pathlib import PurePosixPath
 import numpy as np
 import pandas as pd
 
-from profiler_doctor.analyzer.facts import GraphBreak
+from profiler_doctor.analyzer.compile_facts import GraphBreak
 from profiler_doctor.analyzer.kinds import Edit, Has, Limits, Rule, Sighting
 from profiler_doctor.analyzer.measures.places import places
 from profiler_doctor.analyzer.measures.regions import broken_calls, region_calls

@@ -27,7 +27,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import pandas as pd
 
-from profiler_doctor.analyzer.facts import Recompile
+from profiler_doctor.analyzer.compile_facts import Recompile
 from profiler_doctor.analyzer.kinds import Edit, Has, Limits, Rule, Sighting, Threshold
 from profiler_doctor.analyzer.measures.compiles import compiles
 from profiler_doctor.analyzer.measures.compiles import recompiles as recompiled

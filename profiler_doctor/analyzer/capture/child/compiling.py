@@ -16,7 +16,7 @@ from types import CodeType, FrameType
 from typing import Any
 
 from profiler_doctor.analyzer.capture.child.replacing import Undo, replaced
-from profiler_doctor.analyzer.facts import Compiled, CompileFacts, GraphBreak, Recompile
+from profiler_doctor.analyzer.compile_facts import Compiled, CompileFacts, GraphBreak, Recompile
 
 MOST = 64
 """Places kept of each kind: more than anybody mends in one sitting."""
