@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import select
 import sys
 from typing import Annotated
 
@@ -20,6 +21,8 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
+PIPE_CLOSED = 128 + 13
+"""What a shell says of a program that SIGPIPE has ended, as it ends most others whose reader has gone."""
 FULL = (errno.ENOSPC, errno.EDQUOT)
 """A disk or quota that is full: a fault that the user can act on, wherever it is met."""
 
@@ -48,17 +51,41 @@ def main() -> None:
     from profiler_doctor.analyzer.errors import UserError
 
     _open_what_is_closed()
+    output = os.dup(1)  # what prints puts another in its place when its reader has gone
     try:
         app()
+    except SystemExit as ended:
+        sys.exit(PIPE_CLOSED if _nobody_reads(output) and ended.code == 1 else ended.code)
     except UserError as error:
         sys.stderr.write(f"profiler-doctor: {error}\n")
         sys.exit(error.exit_code)
     except OSError as error:
+        if isinstance(error, FileNotFoundError) and not _somewhere():
+            sys.stderr.write("profiler-doctor: the current folder is no longer there. Change to another one.\n")
+            sys.exit(2)
         if error.errno not in FULL:
             raise
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # what is left to write would fail again at the very end
         sys.stderr.write(f"profiler-doctor: {error.filename or 'The output'} cannot be written: {error.strerror}.\n")
         sys.exit(2)
+
+
+def _nobody_reads(output: int) -> bool:
+    """Whether a descriptor is a pipe whose reader has gone. What is still to be written then goes nowhere."""
+    asked = select.poll()
+    asked.register(output, 0)
+    gone = any(events & select.POLLERR for _, events in asked.poll(0))
+    if gone:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    return gone
+
+
+def _somewhere() -> bool:
+    """Whether the current folder exists."""
+    try:
+        return bool(os.getcwd())  # noqa: PTH109  # nothing is needed of pathlib before the verb has loaded it
+    except FileNotFoundError:
+        return False
 
 
 def _open_what_is_closed() -> None:

@@ -12,6 +12,7 @@ import numpy
 import pytest
 
 import profiler_doctor
+from tests.trace_builder import TraceBuilder
 
 HEAVY = ("numpy", "pandas", "scipy", "plotly", "jinja2", "msgspec", "psutil", "torch")
 
@@ -141,6 +142,38 @@ def test_a_full_disk_is_a_sentence_and_exit_2() -> None:
 
     assert asked.returncode == 2
     assert asked.stderr == "profiler-doctor: The output cannot be written: No space left on device.\n"
+
+
+@pytest.mark.parametrize("words", ["rules", "--help", "explain LCH001", "rules --format json"])
+def test_a_reader_that_has_gone_ends_it_quietly(words: str) -> None:
+    command = f"{sys.executable} -m profiler_doctor {words} | true; echo ${{PIPESTATUS[0]}}"
+
+    asked = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
+
+    assert asked.stdout in ("0\n", "141\n")
+    assert asked.stderr == ""
+
+
+def test_a_folder_that_is_gone_is_a_sentence_and_exit_2(tmp_path: Path) -> None:
+    (tmp_path / "gone").mkdir()
+    command = f"cd {tmp_path}/gone; rmdir {tmp_path}/gone; {sys.executable} -m profiler_doctor run x.py"
+
+    asked = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=False)
+
+    assert asked.returncode == 2
+    assert asked.stderr == "profiler-doctor: the current folder is no longer there. Change to another one.\n"
+
+
+def test_an_answer_is_shown_even_where_its_files_cannot_be_written(tmp_path: Path) -> None:
+    (tmp_path / "out" / "report.html").mkdir(parents=True)
+    trace = TraceBuilder().op("aten::mm", 0, 100).write(tmp_path, "trace.json")
+
+    asked = _ask("analyze", str(trace), "--out", str(tmp_path / "out"))
+
+    assert "Findings" in asked.stdout
+    assert "report.html cannot be written" in asked.stderr
+    assert "Traceback" not in asked.stderr
+    assert asked.returncode == 2
 
 
 def test_a_closed_standard_output_is_no_fault(tmp_path: Path) -> None:

@@ -45,3 +45,23 @@ def test_what_cannot_be_used_is_said_with_its_file_and_key(tmp_path: Path, text:
         settings(tmp_path)
 
     assert str(tmp_path / "pyproject.toml") in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("key", "meant"), [("ignored", "Is it ignore?"), ("colour", "There are select, ignore, rules")]
+)
+def test_a_key_that_is_not_known_is_named_with_the_nearest_one(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], key: str, meant: str
+) -> None:
+    (tmp_path / "pyproject.toml").write_text(
+        f'[tool.profiler-doctor]\n{key} = ["SYN001"]\nselect = ["SYN"]\ncheck = {{}}\n'
+    )
+
+    found = settings(tmp_path)
+
+    said = capsys.readouterr().err
+    assert found.select == ("SYN",)
+    assert said.count("\n") == 1
+    assert (
+        f"{tmp_path / 'pyproject.toml'}: tool.profiler-doctor.{key} is not known and changes nothing. {meant}" in said
+    )

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from pathlib import Path
 
 from profiler_doctor.analyzer.errors import UserError
@@ -19,6 +21,10 @@ class Settings:
     limits: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
 
 
+KEYS = ("select", "ignore", "rules", "check")
+"""What our table may hold; `check` is read by `workloads`."""
+
+
 class BadSettings(UserError):
     """The settings table holds something that we cannot use."""
 
@@ -26,7 +32,8 @@ class BadSettings(UserError):
 def settings(folder: Path) -> Settings:
     """The settings of the nearest pyproject.toml at or above `folder` that has our table; none is fine.
 
-    Raises BadSettings with the file and the key for what is not usable.
+    A key that we do not know is named on standard error: it changes nothing, and may be a slip. Raises BadSettings with
+    the file and the key for what is not usable.
     """
     found = project_table(folder)
     return Settings() if found is None else _checked(*found)
@@ -60,6 +67,8 @@ def _table(file: Path) -> Mapping[str, object] | None:
 
 
 def _checked(table: Mapping[str, object], file: Path) -> Settings:
+    for key in table.keys() - set(KEYS):
+        sys.stderr.write(f"profiler-doctor: {file}: {_unknown(key)}\n")
     rules = table.get("rules", {})
     if not isinstance(rules, dict):
         raise BadSettings(f"{file}: [tool.profiler-doctor.rules] must be a table of rule codes.")
@@ -68,6 +77,12 @@ def _checked(table: Mapping[str, object], file: Path) -> Settings:
         ignore=_words(table.get("ignore", []), "ignore", file),
         limits={str(code): _limits(values, str(code), file) for code, values in rules.items()},
     )
+
+
+def _unknown(key: str) -> str:
+    near = get_close_matches(key, KEYS, n=1)
+    meant = f"Is it {near[0]}?" if near else f"There are {', '.join(KEYS)}."
+    return f"tool.profiler-doctor.{key} is not known and changes nothing. {meant}"
 
 
 def _words(value: object, key: str, file: Path) -> tuple[str, ...]:

@@ -29,7 +29,7 @@ def small(diagnosis: Diagnosis) -> tuple[Settled, ...]:
 
 def _small(outcome: RuleOutcome, whole: str) -> str:
     shares = [finding.stake.share for finding in outcome.findings if finding.stake.share is not None]
-    worth = f"up to {wording.share(max(shares))} of the {whole} (estimate)" if shares else ""
+    worth = f"up to {wording.share(max(shares))} of the {whole} (estimate)" if any(shares) else ""
     message = wording.plain(outcome.findings[0].message, 400)
     return f"{worth}: {message}" if worth else message
 

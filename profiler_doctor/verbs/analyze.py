@@ -44,13 +44,10 @@ def analyze(options: AnalyzeOptions) -> ExitCode:
         )
         for trace in job.traces
     ]
-    _write(job, documents, options)
-    if len(documents) == 1:
-        show(documents[0], options.output, _file_of(job.traces[0]))
-    else:
-        show_ranks(
-            [(_name(trace), document) for trace, document in zip(job.traces, documents, strict=True)], options.output
-        )
+    try:
+        _write(job, documents, options)
+    finally:  # a disk that is full must not cost the user the answer
+        _show(job, documents, options.output)
     return ExitCode(max(document.verdict.exit_code for document in documents))
 
 
@@ -73,6 +70,13 @@ def _write(job: Job, documents: Sequence[Diagnosis], options: AnalyzeOptions) ->
     for trace, document in zip(job.traces, documents, strict=True):
         folder = options.output.out if len(documents) == 1 else options.output.out / _name(trace)
         write_all(document, folder, _file_of(trace), find("profiler_doctor.reports", Report).items)
+
+
+def _show(job: Job, documents: Sequence[Diagnosis], output: Output) -> None:
+    if len(documents) == 1:
+        show(documents[0], output, _file_of(job.traces[0]))
+    else:
+        show_ranks([(_name(trace), document) for trace, document in zip(job.traces, documents, strict=True)], output)
 
 
 def _name(trace: Trace) -> str:

@@ -99,10 +99,12 @@ def _fits(fix: Fix, captured: Captured) -> bool:
 def reported(options: RunOptions, road: Road, document: Diagnosis) -> ExitCode:
     """Write all files and show the answer; the exit code is the document's."""
     folder = options.output.out or road.captured.folder
-    with launch.ending_with_us():
-        write_all(document, folder, road.captured.trace_file, find("profiler_doctor.reports", Report).items)
-        log_for_tensorboard(road.captured.trace_file, road.captured.target.name, options.output)
-    show(document, replace(options.output, out=folder), road.captured.trace_file)
+    try:
+        with launch.ending_with_us():
+            write_all(document, folder, road.captured.trace_file, find("profiler_doctor.reports", Report).items)
+            log_for_tensorboard(road.captured.trace_file, road.captured.target.name, options.output)
+    finally:  # a disk that is full must not cost the user the answer
+        show(document, replace(options.output, out=folder), road.captured.trace_file)
     return ExitCode(document.verdict.exit_code)
 
 
