@@ -97,13 +97,13 @@ def _place(trace: Trace, rows: Ints, argument: str, part: int) -> Ints:
     threads = trace.events.threads
     from_thread = np.array([_trailing_number(pair[part]) for pair in threads] or [-1], np.int64)
     written = trace.events.column(argument).at(rows, -1)
-    return np.where(written >= 0, written, from_thread[trace.events.thread[rows]])
+    return np.where((written >= 0) & (written < LARGEST), written, from_thread[trace.events.thread[rows]])
 
 
 def _trailing_number(value: int | str) -> int:
     found = TRAILING_NUMBER.search(value) if isinstance(value, str) else None
     number = value if isinstance(value, int) else int(found[1]) if found else -1
-    return number if number < LARGEST else -1
+    return number if 0 <= number < LARGEST else -1
 
 
 GPU_WORK_TABLE = Table(name="gpu-work", of=gpu_work)
