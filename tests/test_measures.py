@@ -144,11 +144,12 @@ def test_an_external_id_of_its_own_names_the_op_where_time_cannot(tmp_path: Path
 
 
 def test_a_stream_whose_number_no_machine_has_is_unknown(tmp_path: Path) -> None:
-    trace = (
-        TraceBuilder().event("kernel", "gemm", 0, 5, pid=1 << 70, tid=1 << 70, args={"correlation": 1}).trace(tmp_path)
+    built = TraceBuilder().event("kernel", "gemm", 0, 5, pid=1 << 70, tid=-(1 << 63), args={"correlation": 1})
+    trace = built.event("kernel", "gemm", 5, 5, pid=3, tid=7, args={"device": 1 << 62, "stream": 1 << 40}).trace(
+        tmp_path
     )
 
-    assert gpu_work(trace)[["device", "stream"]].to_numpy().tolist() == [[-1, -1]]
+    assert gpu_work(trace)[["device", "stream"]].to_numpy().tolist() == [[-1, -1], [3, 7]]
 
 
 def test_gpu_work_knows_its_launch_op_and_place(tmp_path: Path) -> None:
