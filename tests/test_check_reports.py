@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from importlib.resources import files
 from xml.etree import ElementTree
 
@@ -117,6 +118,17 @@ def test_where_nothing_changed_it_is_short_and_says_so(form: str) -> None:
     assert "No regression" in page
     assert "4 counters the same" in page
     assert len(page.splitlines()) < 10
+
+
+@pytest.mark.parametrize("form", ["text", "md"])
+@pytest.mark.parametrize("ratio", [None, 1.02])
+def test_a_time_that_is_not_decided_says_how_to_go_without(form: str, ratio: float | None) -> None:
+    undecided = TimeChange(verdict="inconclusive", reason="too noisy", ratio=ratio)
+    decided = replace(undecided, verdict="pass")
+
+    told = [shown(form, Check(workloads=(replace(WORSE, time=time),))) for time in (undecided, decided)]
+
+    assert ["no-time" in text for text in told] == [True, False]
 
 
 def test_json_holds_every_counter_and_the_verdict() -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import pytest
 
 from profiler_doctor.analyzer.model import Trial
 from profiler_doctor.analyzer.totals import StepTime, Totals
+from profiler_doctor.reports import timeline
 from profiler_doctor.reports.plots import Axis, axis
 from profiler_doctor.reports.promises import plot, promises
 from profiler_doctor.reports.roofs import roofline
@@ -104,3 +106,20 @@ def test_ops_without_known_peaks_have_no_roof() -> None:
     assert drawn is not None
     assert drawn.lines == ()
     assert len(drawn.points) == 1
+
+
+@pytest.mark.parametrize(
+    ("lane", "label"),
+    [
+        ("thread 7 of process 7", "main thread"),
+        ("thread 8 of process 7", "thread 8"),
+        ("GPU 0 stream 7", "GPU 0 stream 7"),
+        ("thread 8 of process 7 (autograd)", "thread 8 of process 7 (autograd)"),
+    ],
+)
+def test_a_lane_has_a_name_in_the_figure_that_leaves_room_for_the_lane(lane: str, label: str) -> None:
+    known = documents.resnet().timeline
+    assert known is not None
+    drawn = timeline.chart(replace(known, lanes=(replace(known.lanes[0], name=lane),)))
+
+    assert f'"{label}"' in json.dumps(drawn.figure)

@@ -90,13 +90,14 @@ def time(change_: TimeChange) -> str:
     """The sentence about time; empty where it was not asked for."""
     if change_.verdict == "not measured":
         return ""
+    instead = " `--no-time` compares counters alone." if change_.verdict == "inconclusive" else ""
     if change_.ratio is None:
-        return f"Time: {change_.reason}."
+        return f"Time: {change_.reason}.{instead}"
     verdicts = {"pass": "no regression", "faster": "faster", "regression": "slower", "inconclusive": "not decided"}
     taken = ""
     if change_.before_ns is not None and change_.after_ns is not None:
         taken = f" ({wording.duration(change_.before_ns)} → {wording.duration(change_.after_ns)} a step)"
-    return f"Time: {verdicts.get(change_.verdict, change_.verdict)}, {change_.reason}{taken}."
+    return f"Time: {verdicts.get(change_.verdict, change_.verdict)}, {change_.reason}{taken}.{instead}"
 
 
 def place(found: Place) -> str:

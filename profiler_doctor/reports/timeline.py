@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from profiler_doctor.analyzer.timeline import Lane, Timeline
@@ -9,6 +10,8 @@ from profiler_doctor.reports import wording
 from profiler_doctor.reports.charts import PARTS, Chart, figure, literal
 
 ROW_PX = 16
+THREAD = re.compile(r"thread (\S+) of process (\S+)")
+"""What a lane is called; on a narrow screen so long a name leaves no room for the lane."""
 TOGETHER = "rest"
 """The colour of what is drawn as one: grey."""
 _BAR = {"type": "bar", "orientation": "h", "textposition": "none", "hovertemplate": "%{text}<extra></extra>"}
@@ -18,7 +21,7 @@ def chart(timeline: Timeline) -> Chart:
     """The figure. It has no static shapes: without scripts the table of lanes is what there is."""
     place, bars, labels = 0, _Bars(), []
     for lane in timeline.lanes:
-        labels.append((place, lane.name))
+        labels.append((place, _short(lane.name)))
         bars.add(lane, place, timeline)
         place += max(lane.depths, default=0) + 1
     whole_ns = timeline.end_ns - timeline.start_ns
@@ -34,6 +37,12 @@ def chart(timeline: Timeline) -> Chart:
     }  # fmt: skip
     caption = f"{wording.plural(len(timeline.lanes), 'lane')} over {wording.duration(whole_ns)}"
     return Chart("timeline", caption, (), figure(list(bars.data()), axes, 60 + ROW_PX * place, margin=48))
+
+
+def _short(lane: str) -> str:
+    """The lane's name without its process; the table beside the figure has all of it."""
+    found = THREAD.fullmatch(lane)
+    return lane if found is None else "main thread" if found[1] == found[2] else f"thread {found[1]}"
 
 
 class _Bars:
