@@ -11,8 +11,9 @@ from profiler_doctor.analyzer.kinds import Edit, Has, Rule, Sighting
 from profiler_doctor.analyzer.model import HIDDEN_BELOW_SHARE, Finding, HealthNote, RuleOutcome, Stake
 from profiler_doctor.analyzer.plugins import Broken, Found
 from profiler_doctor.analyzer.replay import stake_of
+from profiler_doctor.analyzer.replay.score import score_of
 from profiler_doctor.analyzer.suppressions import EVERYTHING, family_of, hiding, names
-from profiler_doctor.analyzer.trace import Trace
+from profiler_doctor.analyzer.trace import Trace, forget
 
 EVERY_INTERVAL = 200
 """A finding carries at most this many places to look at; more would swell the document and show no more."""
@@ -83,6 +84,8 @@ def examine(trace: Trace, rules: Found[Rule], selection: Selection | None = None
     quiet = [told.outcome for _, told in health if not told.sightings]
     edits = [edit for told in asked for edit in told.edits]
     known = list(zip((rule for rule in in_order if not rule.health), asked, strict=True))
+    joint = stake_of(trace, edits) if edits else Stake(ns_per_step=0, share=0.0, basis="no finding has an estimate")
+    forget(trace, score_of)  # as large as all calls and kernels, and nothing is played again after this
     return Examination(
         outcomes=(*(told.outcome for told in asked), *quiet, *(_broken(file) for file in rules.broken)),
         health=(
@@ -90,7 +93,7 @@ def examine(trace: Trace, rules: Found[Rule], selection: Selection | None = None
             *(note for _, told in fired for note in _notes(told)),
             *_suppressions(trace, selection, known),
         ),
-        joint=stake_of(trace, edits) if edits else Stake(ns_per_step=0, share=0.0, basis="no finding has an estimate"),
+        joint=joint,
     )
 
 

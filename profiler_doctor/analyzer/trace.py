@@ -211,6 +211,13 @@ def measure(function: Callable[..., R]) -> Callable[..., R]:
     return remembered
 
 
+def forget(trace: Trace, *measures: Callable[..., object]) -> None:
+    """Drop what is remembered of these measures: nobody is likely to ask again, and who does has it worked out anew."""
+    names = {(function.__module__, function.__qualname__) for function in measures}
+    for key in [key for key in trace.cache if isinstance(key, tuple) and key[:2] in names]:
+        del trace.cache[key]
+
+
 def interned(values: Sequence[str]) -> tuple[Codes, tuple[str, ...]]:
     """Codes and the table of distinct values, in order of first appearance."""
     table: dict[str, int] = {}

@@ -158,18 +158,25 @@ class Columns:
 
     def _finished_arguments(self) -> dict[str, Column]:
         finished: dict[str, Column] = {}
-        for name, argument in self.arguments.items():
+        known: dict[tuple[int, ...], list[Array]] = {}
+        for name in list(self.arguments):
+            argument = self.arguments.pop(name)
             argument.gather()
             self.trouble["argument"] += argument.settle()
             if argument.pieces:  # none where all that was written is null, or no number
-                finished[name] = _column(argument)
+                finished[name] = _column(argument, known)
         return finished
 
 
-def _column(argument: Argument) -> Column:
-    """One array of rows and one of values."""
+def _column(argument: Argument, known: dict[tuple[int, ...], list[Array]]) -> Column:
+    """One array of rows and one of values; the rows are those in `known` where they are the same, as kernels' are."""
     whole = joined(argument.pieces)
-    return Column(whole.rows, whole.values, argument.texts.table if whole.texts else None)
+    alike = known.setdefault((len(whole.rows), *whole.rows[:1].tolist(), *whole.rows[-1:].tolist()), [])
+    rows = next((rows for rows in alike if np.array_equal(rows, whole.rows)), None)
+    if rows is None:
+        rows = whole.rows
+        alike.append(rows)
+    return Column(rows, whole.values, argument.texts.table if whole.texts else None)
 
 
 def _fill_categories(

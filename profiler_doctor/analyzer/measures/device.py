@@ -11,7 +11,7 @@ from profiler_doctor.analyzer.kinds import Table
 from profiler_doctor.analyzer.measures.host import op_of_call
 from profiler_doctor.analyzer.measures.intervals import union_ns
 from profiler_doctor.analyzer.measures.links import launch_of
-from profiler_doctor.analyzer.measures.names import names_of, words
+from profiler_doctor.analyzer.measures.names import names_of, narrow, words
 from profiler_doctor.analyzer.measures.steps import step_of
 from profiler_doctor.analyzer.trace import GPU_WORK, Ints, Trace, measure
 
@@ -41,12 +41,12 @@ def gpu_work(trace: Trace) -> pd.DataFrame:
             "row": rows.astype(np.int32),
             "name": names_of(trace, rows),
             "kind": words(code_of[events.category[rows]], kinds),
-            "device": _place(trace, rows, "device", 0),
+            "device": narrow(_place(trace, rows, "device", 0)),
             "stream": _place(trace, rows, "stream", 1),
             "start_ns": events.start_ns[rows],
             "end_ns": events.ends_at(rows),
             "dur_ns": np.maximum(events.dur_ns[rows], 0),
-            "correlation": events.column("correlation").at(rows, 0),
+            "correlation": narrow(events.column("correlation").at(rows, 0)),
             "launch": launch,
             "launch_start_ns": np.where(linked, events.start_ns[launch], 0) if len(rows) else launch,
             "op": op_of_call(trace).at(launch, -1).astype(np.int32),

@@ -9,7 +9,7 @@ import pandas as pd
 
 from profiler_doctor.analyzer.kinds import Table
 from profiler_doctor.analyzer.measures.links import launch_of
-from profiler_doctor.analyzer.measures.names import names_of, words
+from profiler_doctor.analyzer.measures.names import names_of, narrow, words
 from profiler_doctor.analyzer.measures.ops import enclosing_op
 from profiler_doctor.analyzer.measures.steps import step_at
 from profiler_doctor.analyzer.trace import HOST_CALLS, Bools, Column, Ints, Trace, measure
@@ -59,7 +59,7 @@ def host_calls(trace: Trace) -> pd.DataFrame:
             "start_ns": start,
             "end_ns": end,
             "dur_ns": end - start,
-            "correlation": events.column("correlation").at(rows, 0),
+            "correlation": narrow(events.column("correlation").at(rows, 0)),
             "kind": _kinds(trace, rows),
             "op": op_of_call(trace).at(rows, -1).astype(np.int32),
             "step": step_at(trace, start).astype(np.int32),

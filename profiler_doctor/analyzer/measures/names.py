@@ -1,4 +1,4 @@
-"""Words as a column of a table: codes into one list, so that no text is copied, and compared once and not per row."""
+"""Words and ids as columns of a table: no text is copied, nor compared for each row, and ids are kept narrow."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from profiler_doctor.analyzer.trace import Ints, Trace, measure
+from profiler_doctor.analyzer.trace import Codes, Ints, Trace, measure
 
 
 def names_of(trace: Trace, rows: Ints) -> pd.Categorical[str]:
@@ -19,6 +19,13 @@ def names_of(trace: Trace, rows: Ints) -> pd.Categorical[str]:
 def words(codes: npt.NDArray[np.signedinteger], table: Sequence[str]) -> pd.Categorical[str]:
     """The words that the codes stand for, as categories."""
     return pd.Categorical.from_codes(codes, pd.Index(list(table), dtype="str"))
+
+
+def narrow(ids: Ints) -> Ints | Codes:
+    """The ids in 32 bits, where all of them fit. Not for what is added up."""
+    limits = np.iinfo(np.int32)
+    fits = not len(ids) or (ids.min() >= limits.min and ids.max() <= limits.max)
+    return ids.astype(np.int32) if fits else ids
 
 
 @measure

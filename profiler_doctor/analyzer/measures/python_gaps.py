@@ -9,7 +9,7 @@ import pandas as pd
 
 from profiler_doctor.analyzer.measures.frames import OURS, frames, own_frames, place_in_source
 from profiler_doctor.analyzer.measures.idle import LOADER
-from profiler_doctor.analyzer.measures.intervals import Intervals, union, without
+from profiler_doctor.analyzer.measures.intervals import AT_ONCE, Intervals, union, without
 from profiler_doctor.analyzer.measures.ops import ops
 from profiler_doctor.analyzer.measures.twins import twins
 from profiler_doctor.analyzer.measures.window import used_steps, window
@@ -40,7 +40,7 @@ def python_gaps(trace: Trace) -> pd.DataFrame:
     events = trace.events
     busy = (trace.rows("cpu_op"), trace.rows(*HOST_CALLS), trace.rows_named(_otherwise, ("user_annotation",)))
     free = Intervals(bounds[:, 0], bounds[:, 1], np.arange(len(bounds)))
-    for rows in busy:
+    for rows in (part for every in busy for part in np.split(every, range(AT_ONCE, len(every), AT_ONCE))):
         free = _long_left(free, events.start_ns[rows], events.ends_at(rows))
     step = marks.index.to_numpy()[free.owner] if len(marks) else np.full(len(free), -1)
     return _table(np.stack((free.starts, free.ends), axis=1), step, trace, span.thread)
@@ -129,11 +129,10 @@ def _otherwise(name: str) -> bool:
 def _table(bounds: Ints, step: Ints, trace: Trace, thread: int) -> pd.DataFrame:
     table = ops(trace)
     mine = np.flatnonzero(table["is_op"].to_numpy() & (table["thread"].to_numpy() == thread))
-    rows, starts, ends = (table[name].to_numpy()[mine] for name in ("row", "start_ns", "end_ns"))
-    by_end = np.argsort(ends, kind="stable")
-    before = np.searchsorted(ends[by_end], bounds[:, 0], side="right") - 1
-    after = np.searchsorted(starts, bounds[:, 1], side="left")
-    padded, last = np.append(rows, -1).astype(np.int64), np.append(rows[by_end], -1).astype(np.int64)
+    rows = table["row"].to_numpy()[mine]
+    after = np.searchsorted(table["start_ns"].to_numpy()[mine], bounds[:, 1], side="left")
+    last = _last_ended(table["end_ns"].to_numpy()[mine], bounds[:, 0])
+    padded = np.append(rows, -1).astype(np.int64)
     turn = _turns(trace.events.name[rows], table["step"].to_numpy()[mine], after)
     return pd.DataFrame(
         {
@@ -141,11 +140,23 @@ def _table(bounds: Ints, step: Ints, trace: Trace, thread: int) -> pd.DataFrame:
             "end_ns": bounds[:, 1],
             "dur_ns": bounds[:, 1] - bounds[:, 0],
             "step": step,
-            "before": last[before],
+            "before": padded[last],
             "after": padded[after],
             "turn": turn,
         }
     )
+
+
+def _last_ended(ends: Ints, times: Ints) -> Ints:
+    """For each time the place of the op that ended last until then, of several the last one; -1 for none."""
+    found, latest = np.full(len(times), -1), np.full(len(times), np.iinfo(np.int64).min)
+    for first in range(0, len(ends), AT_ONCE):
+        part = ends[first : first + AT_ONCE]
+        order = np.argsort(part, kind="stable")
+        place = order[np.maximum(np.searchsorted(part[order], times, side="right") - 1, 0)]
+        later = (part[place] <= times) & (part[place] >= latest)
+        found, latest = np.where(later, first + place, found), np.where(later, part[place], latest)
+    return found
 
 
 def _turns(name: Codes, step: Codes, places: Ints) -> Ints:
