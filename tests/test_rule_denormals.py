@@ -10,7 +10,7 @@ from profiler_doctor.analyzer.facts import SubnormalFacts
 from profiler_doctor.analyzer.trace import Trace
 from profiler_doctor.rules.denormals import RULE
 from tests.asking import ask
-from tests.observed import observed
+from tests.observed import arguments, observed
 from tests.trace_builder import TraceBuilder
 
 
@@ -41,3 +41,15 @@ def test_a_few_among_many_are_nothing(tmp_path: Path, share: float, found: bool)
 
 def test_where_none_were_seen_nothing_is_said(tmp_path: Path) -> None:
     assert ask(RULE, holding(tmp_path)) == []
+
+
+def test_the_place_is_an_op_that_is_given_as_many_numbers(tmp_path: Path) -> None:
+    built = TraceBuilder().step(0, 0, 1_000_000)
+    built.op("aten::linear", 0, 700_000, **arguments(([8, 8], "float"), ([8, 8], "float")))
+    built.op("aten::mul", 750_000, 50_000, **arguments(([64, 32], "float"), ([2048], "float")))
+    built.op("aten::add", 850_000, 20_000, **arguments(([2048], "float"), ([2048], "float")))
+    tiny = SubnormalFacts(holder="decay", elements=2048, share=1.0)
+
+    [seen] = ask(RULE, observed(built.trace(tmp_path), subnormals=(tiny,)))
+
+    assert seen.where.op == "aten::mul"

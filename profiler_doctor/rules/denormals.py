@@ -29,37 +29,48 @@ from collections.abc import Iterable
 import numpy as np
 
 from profiler_doctor.analyzer.kinds import Has, Limits, Rule, Sighting, Threshold
+from profiler_doctor.analyzer.measures.operands import tensors
 from profiler_doctor.analyzer.measures.ops import ops
 from profiler_doctor.analyzer.measures.share import judged_steps, rows_in_window
 from profiler_doctor.analyzer.measures.source import where_of
+from profiler_doctor.analyzer.model import Where
 from profiler_doctor.analyzer.trace import Trace
+
+DIMS = "Input Dims"
 
 
 def find(trace: Trace, limits: Limits) -> Iterable[Sighting]:
     """At most one finding, for all such tensors; what they cost only a trial can tell."""
     seen = trace.facts.subnormals if trace.facts else ()
-    tensors = [one for one in seen if one.share > limits["share"]]
-    if not tensors:
+    slow = [one for one in seen if one.share > limits["share"]]
+    if not slow:
         return
-    most = max(tensors, key=lambda one: one.share * one.elements)
-    others = f", and {len(tensors) - 1} more" if len(tensors) > 1 else ""
+    most = max(slow, key=lambda one: one.share * one.elements)
+    others = f", and {len(slow) - 1} more" if len(slow) > 1 else ""
     yield Sighting(
         message=f"{most.share:.0%} of the {most.elements:,} numbers in `{most.holder}`{others} are subnormal, and many "
         "CPUs compute slowly with those.",
-        where=where_of(trace, _busiest(trace)),
+        where=_where(trace, most.elements),
         evidence={
-            "tensors": {one.holder: one.share for one in tensors},
-            "elements": sum(one.elements for one in tensors),
+            "tensors": {one.holder: one.share for one in slow},
+            "elements": sum(one.elements for one in slow),
         },
         intervals_ns=judged_steps(trace),
     )
 
 
-def _busiest(trace: Trace) -> int:
-    """The row of the op that takes longest by itself: where it would show; -1 where there is none."""
+def _where(trace: Trace, elements: int) -> Where:
+    """The op that takes longest by itself of those that are given as many numbers; of all, where no shapes are told."""
     table = ops(trace)
     table = table[table["is_op"] & table["row"].isin(rows_in_window(trace, table["row"]))]
-    return int(table["row"].to_numpy()[np.argmax(table["self_ns"].to_numpy())]) if len(table) else -1
+    rows = table["row"].to_numpy(np.int64)
+    shapes, first, same = np.unique(trace.events.text(DIMS).at(rows, -1), return_index=True, return_inverse=True)
+    fits = [any(one.size == elements for one in tensors(trace, row)) for row in rows[first].tolist()]
+    given = np.array(fits, np.bool_)[same] if len(rows) else np.empty(0, np.bool_)
+    chosen = table[given] if (shapes >= 0).any() else table
+    if not len(chosen):
+        return Where()
+    return where_of(trace, int(chosen["row"].to_numpy()[chosen["self_ns"].to_numpy().argmax()]))
 
 
 RULE = Rule(

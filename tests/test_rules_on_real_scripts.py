@@ -1,0 +1,122 @@
+"""Rules that speak of what every CPU can show, asked about programs that our own capture really watched."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from profiler_doctor.analyzer.engine import examine
+from profiler_doctor.analyzer.plugins import Found
+from profiler_doctor.analyzer.reading import read
+from profiler_doctor.analyzer.trace import Trace
+from profiler_doctor.rules import (
+    cast_churn,
+    denormals,
+    growth_by_cat,
+    per_sample_loop,
+    recomputed_constants,
+)
+from tests.asking import ask
+from tests.watched import recorded, write
+
+RULES = (recomputed_constants.RULE, per_sample_loop.RULE, growth_by_cat.RULE, cast_churn.RULE, denormals.RULE)
+
+PLACES = {"PYB004": (5,), "PRC003": (13, 14), "CPY007": (16,), "PYB006": (30, 31), "PRC007": (30,)}
+"""First lines of the functions; a comprehension is a function of its own before Python 3.12."""
+
+ILL = """
+    import torch
+
+    class Positions(torch.nn.Module):
+        def forward(self, x):  # line 5: PYB004
+            return x + torch.arange(60_000).cos()[: x.shape[-1]]
+
+    class Widths(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.weight = torch.nn.Parameter(torch.randn(300, 300))
+
+        def forward(self):  # line 13: PRC003
+            return [self.weight.to(torch.bfloat16) for _ in range(6)]
+
+    def grown():  # line 16: CPY007
+        kept = torch.zeros(1, 2_000)
+        for number in range(30):
+            kept = torch.cat([kept, torch.full((1, 2_000), float(number))])
+        return kept
+
+    class Reader(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.positions = torch.nn.ModuleList(Positions() for _ in range(4))
+            self.widths = Widths()
+            self.layer = torch.nn.Linear(64, 64)
+            self.tiny = torch.nn.Parameter(torch.full((2_000,), 1e-40))
+
+        def forward(self, samples):  # line 30: PYB006 and PRC007
+            read = [self.layer(sample) for sample in samples]
+            kept = grown()
+            for place in self.positions:
+                kept = place(kept)
+            return torch.cat(read).sum() + (kept * self.tiny).sum() + self.widths()[0].sum()
+
+    reader = Reader().eval()
+    with torch.inference_mode():
+        for _ in range(60):
+            reader([torch.randn(1, 64) for _ in range(40)])
+"""
+
+HEALED = """
+    import torch
+
+    class Reader(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("positions", torch.arange(60_000).cos())
+            self.weight = torch.nn.Parameter(torch.randn(300, 300).to(torch.bfloat16))
+            self.layer = torch.nn.Linear(64, 64)
+            self.scale = torch.nn.Parameter(torch.full((2_000,), 1e-2))
+
+        def forward(self, samples):
+            read = self.layer(torch.cat(samples))
+            kept = torch.stack([torch.full((2_000,), float(number)) for number in range(31)])
+            for _ in range(4):
+                kept = kept + self.positions[: kept.shape[-1]]
+            return read.sum() + (kept * self.scale).sum() + self.weight.sum()
+
+    reader = Reader().eval()
+    with torch.inference_mode():
+        for _ in range(60):
+            reader([torch.randn(1, 64) for _ in range(40)])
+"""
+
+
+def watched(folder: Path, script: str) -> Trace:
+    """The recording of a real run, joined with what was seen beside it."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        captured = recorded(write(folder, script, "reader.py"), stacks=True)
+        assert captured.trace_file is not None
+        assert captured.stacks_file is not None
+        return read(captured.trace_file).with_capture(captured.facts, read(captured.stacks_file))
+
+
+@pytest.mark.slow
+def test_each_illness_is_found_at_its_place(tmp_path: Path) -> None:
+    trace = watched(tmp_path, ILL)
+
+    # whatever their share: on a busy machine one op may be interrupted for longer than a step takes
+    found = {rule.code: [seen.where for seen in ask(rule, trace, share=0.0)] for rule in RULES}
+
+    assert {code: len(places) for code, places in found.items()} == dict.fromkeys(PLACES, 1)
+    for code, [place] in found.items():
+        assert place.file == "reader.py"
+        assert place.line in PLACES[code], code
+
+
+@pytest.mark.slow
+def test_none_is_found_once_they_are_healed(tmp_path: Path) -> None:
+    examination = examine(watched(tmp_path, HEALED), Found(RULES))
+
+    assert [(outcome.code, outcome.status) for outcome in examination.outcomes if outcome.findings] == []
