@@ -20,7 +20,7 @@ from profiler_doctor.analyzer.capture.launch import Target
 from profiler_doctor.analyzer.capture.plan import StepSource
 from profiler_doctor.analyzer.kinds import Fix, Machine
 from profiler_doctor.analyzer.statistics import Floats
-from profiler_doctor.analyzer.trial_arm import Program
+from profiler_doctor.analyzer.trial_program import Program
 from profiler_doctor.analyzer.trial_set import PairSet
 from profiler_doctor.fixes import do_nothing
 

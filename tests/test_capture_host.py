@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from profiler_doctor.analyzer.capture.record import Captured
+from profiler_doctor.analyzer.capture.captured import Captured
 from tests.watched import ranges, recorded, write
 
 SCRIPT = """

@@ -8,8 +8,8 @@ from statistics import median
 
 import pytest
 
+from profiler_doctor.analyzer.capture.captured import Captured
 from profiler_doctor.analyzer.capture.environment import machine
-from profiler_doctor.analyzer.capture.record import Captured
 from tests.watched import events, ranges, recorded, run, write
 
 TRAINING = """

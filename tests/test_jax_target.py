@@ -12,11 +12,12 @@ from typing import Any
 import pytest
 
 from profiler_doctor.analyzer.capture.budget import Budget
+from profiler_doctor.analyzer.capture.captured import Options
 from profiler_doctor.analyzer.capture.child.jax_compare import JaxShadow
 from profiler_doctor.analyzer.capture.child.jax_steps import Looking, in_loop
 from profiler_doctor.analyzer.capture.launch import Target
 from profiler_doctor.analyzer.capture.plan import StepSource
-from profiler_doctor.analyzer.capture.record import Options, capture
+from profiler_doctor.analyzer.capture.record import capture
 from profiler_doctor.analyzer.facts import Facts, JaxFacts
 from profiler_doctor.analyzer.kinds import Fix, Machine
 from profiler_doctor.analyzer.measures.steps import steps
@@ -24,7 +25,7 @@ from profiler_doctor.analyzer.model import Trial
 from profiler_doctor.analyzer.plugins import find
 from profiler_doctor.analyzer.reading import read
 from profiler_doctor.analyzer.trial import TrialRequest, trials
-from profiler_doctor.analyzer.trial_arm import Program
+from profiler_doctor.analyzer.trial_program import Program
 from profiler_doctor.rules.unjitted_function import RULE
 from profiler_doctor.verbs.trying import _of_another_kind
 from tests.asking import ask

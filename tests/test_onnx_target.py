@@ -14,12 +14,13 @@ import pytest
 
 from profiler_doctor.analyzer.capture import graphs, launch
 from profiler_doctor.analyzer.capture.budget import Budget
+from profiler_doctor.analyzer.capture.captured import Captured, Options
 from profiler_doctor.analyzer.capture.child import onnx_recorder, onnx_session
 from profiler_doctor.analyzer.capture.child.onnx_inputs import Unmakeable, made, wishes
 from profiler_doctor.analyzer.capture.child.treat import Treatment
 from profiler_doctor.analyzer.capture.child.turns import NO_MACHINE
 from profiler_doctor.analyzer.capture.graphs import UnusableGraph
-from profiler_doctor.analyzer.capture.record import Captured, Options, capture
+from profiler_doctor.analyzer.capture.record import capture
 from profiler_doctor.analyzer.engine import Examination
 from profiler_doctor.analyzer.errors import ScriptFailed
 from profiler_doctor.analyzer.kinds import Fix, Root, Unsuitable

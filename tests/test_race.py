@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from profiler_doctor.analyzer.race import decided, judged, losses
-from profiler_doctor.analyzer.trial_arm import Block
+from profiler_doctor.analyzer.trial_block import Block
 from profiler_doctor.analyzer.trial_set import Pair
 
 STEP_NS = 10_000_000

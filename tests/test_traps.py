@@ -18,7 +18,7 @@ torch = pytest.importorskip("torch")
 from profiler_doctor.analyzer.capture.child.treat import Treatment  # noqa: E402
 from profiler_doctor.analyzer.kinds import Fix, Machine, Root  # noqa: E402
 from profiler_doctor.analyzer.model import Trial  # noqa: E402
-from profiler_doctor.analyzer.trial_arm import Block, Treated  # noqa: E402
+from profiler_doctor.analyzer.trial_block import Block, Treated  # noqa: E402
 from profiler_doctor.analyzer.trial_set import Pair  # noqa: E402
 from profiler_doctor.analyzer.trial_verdict import Cure, Evidence, verdict  # noqa: E402
 

@@ -16,7 +16,7 @@ from profiler_doctor.analyzer.capture.plan import StepSource
 from profiler_doctor.analyzer.kinds import Fix, Machine
 from profiler_doctor.analyzer.plugins import in_file
 from profiler_doctor.analyzer.trial import TrialRequest, trials
-from profiler_doctor.analyzer.trial_arm import Program
+from profiler_doctor.analyzer.trial_program import Program
 
 pytest.importorskip("torch")
 pytestmark = pytest.mark.slow

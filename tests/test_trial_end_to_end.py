@@ -19,7 +19,7 @@ from profiler_doctor.analyzer.kinds import Fix, Machine
 from profiler_doctor.analyzer.model import Trial
 from profiler_doctor.analyzer.plugins import find
 from profiler_doctor.analyzer.trial import TrialProgress, TrialRequest, trials
-from profiler_doctor.analyzer.trial_arm import Program
+from profiler_doctor.analyzer.trial_program import Program
 
 pytest.importorskip("torch")
 pytestmark = pytest.mark.slow
@@ -216,7 +216,7 @@ def test_when_we_are_killed_both_sides_die_with_us(tmp_path: Path) -> None:
         from profiler_doctor.analyzer.capture.plan import StepSource
         from profiler_doctor.analyzer.kinds import Machine
         from profiler_doctor.analyzer.trial import TrialRequest, trials
-        from profiler_doctor.analyzer.trial_arm import Program
+        from profiler_doctor.analyzer.trial_program import Program
         from profiler_doctor.fixes.do_nothing import FIX
         machine = Machine(device="cpu", torch="2", cpu_flags=frozenset(), cpus=2, threads=1, has_root=True,
                           training=False)

@@ -18,12 +18,15 @@ from profiler_doctor.analyzer.capture.plan import StepSource
 from profiler_doctor.analyzer.kinds import Fix, Machine
 from profiler_doctor.analyzer.model import Trial
 from profiler_doctor.analyzer.trial import TrialRequest, trials
-from profiler_doctor.analyzer.trial_arm import Block, Broken, NoTime, Program, Treated
+from profiler_doctor.analyzer.trial_arm import Broken, NoTime
+from profiler_doctor.analyzer.trial_block import Block, Treated
 from profiler_doctor.analyzer.trial_noise import Placebo, noise_in
+from profiler_doctor.analyzer.trial_program import Program
 from profiler_doctor.analyzer.trial_set import BaselineBroken, Pair
 
 EQUAL = Treated(cold_s=0.0, equal=True, error=0.0, tolerance=1e-5, reasons=())
 WRONG = Treated(cold_s=0.0, equal=False, error=0.5, tolerance=1e-5, reasons=("output differs by 5.0e-01",))
+MOVED = (3.0, 4.0)
 JITTER = (0.0, 0.01, -0.01, 0.02, -0.02, 0.005, -0.005, 0.015, -0.015, 0.0)
 MACHINE = Machine(device="cpu", torch="2", cpu_flags=frozenset(), cpus=2, threads=1, has_root=True, training=False)
 
@@ -37,6 +40,8 @@ class Stage:
     def __init__(self, script: Script, answers: Mapping[int, Treated] | None = None) -> None:
         self.script = script
         self.begun: list[str] = []
+        self.moved = MOVED
+        """How far the weights of the treated side come."""
         self.answers = answers or {}
         """Pair of the first set from which on the answers are these."""
 
@@ -44,7 +49,7 @@ class Stage:
         name, pair_number = fixes[0].name, Counter[str]()
         self.begun.append(label.rpartition("-")[0])
         number = self.begun.count(self.begun[-1])
-        arm = SimpleNamespace(treated=(self.answers.get(0, EQUAL),) if compare else ())
+        arm = SimpleNamespace(treated=(self.answers.get(0, EQUAL),) if compare else (), moved=self.moved)
 
         def pair(by_ns: int) -> Pair:
             place = pair_number["made"]
@@ -60,7 +65,7 @@ class Stage:
         def begin(by_ns: int, block_steps: int | None) -> None:
             pass
 
-        baseline = SimpleNamespace(treated=(EQUAL,) if compare else ())
+        baseline = SimpleNamespace(treated=(EQUAL,) if compare else (), moved=MOVED)
         return nullcontext(SimpleNamespace(pair=pair, begin=begin, steps=10, treated=arm, baseline=baseline))
 
 
@@ -161,3 +166,14 @@ def test_a_placebo_without_time_or_whose_program_breaks_leaves_the_noise_unknown
     assert noise is not None
     assert [len(medians) for medians in noise.medians.values()] == [2, 2]  # a whole set, and seven pairs of another
     assert noise_in([]) is None
+
+
+def test_a_fix_that_trains_otherwise_is_rejected_and_one_that_does_so_by_rounding_is_not(tried: Any) -> None:
+    stage = Stage(lambda name, number, place: 1.0 if name == "do-nothing" else 1.5)
+    stage.moved = (3.0, 5.5)  # 1.5 of 6.3 apart: 24 %
+    (rounding,) = tried(stage, "rounds")
+    assert rounding.verdict == "verified"
+    stage.moved = (6.0, 8.0)  # twice as far
+    (other,) = tried(stage, "learns-faster")
+    assert other.verdict == "rejected"
+    assert other.reason.startswith("it trains otherwise: after the same steps the weights are 50% of their way")

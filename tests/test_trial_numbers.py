@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from profiler_doctor.analyzer.model import Change, StepSpread
-from profiler_doctor.analyzer.trial_arm import Block
+from profiler_doctor.analyzer.trial_block import Block
 from profiler_doctor.analyzer.trial_numbers import break_even, doubts, peak_bytes, spread, step_ns, treated, untreated
 from profiler_doctor.analyzer.trial_set import Pair
 

@@ -12,7 +12,8 @@ import pytest
 
 from profiler_doctor.analyzer.kinds import Fix
 from profiler_doctor.analyzer.trial import _no_alternatives, _share
-from profiler_doctor.analyzer.trial_arm import Block, Pace, Treated
+from profiler_doctor.analyzer.trial_block import Block, Treated
+from profiler_doctor.analyzer.trial_program import Pace
 from profiler_doctor.analyzer.trial_set import Pair, block_size
 from profiler_doctor.analyzer.trial_verdict import Cure, Evidence, unmade, verdict
 

@@ -14,14 +14,16 @@ from textwrap import dedent
 from typing import Any
 
 from profiler_doctor.analyzer.capture.budget import Budget
+from profiler_doctor.analyzer.capture.captured import Captured, Options
 from profiler_doctor.analyzer.capture.launch import Target
-from profiler_doctor.analyzer.capture.record import Captured, Options, capture
+from profiler_doctor.analyzer.capture.record import capture
 
 WATCH = """
 import sys
 from profiler_doctor.analyzer.capture.budget import Budget
 from profiler_doctor.analyzer.capture.launch import Target
-from profiler_doctor.analyzer.capture.record import Options, capture
+from profiler_doctor.analyzer.capture.captured import Options
+from profiler_doctor.analyzer.capture.record import capture
 target = Target(module=sys.argv[2], arguments=tuple(sys.argv[3:])) if sys.argv[1] == "-m" else (
     Target(script=sys.argv[1], arguments=tuple(sys.argv[2:])))
 captured = capture(target, Options(budget=Budget.start(300.0), stacks=False))

@@ -17,8 +17,10 @@ from profiler_doctor.analyzer import statistics
 from profiler_doctor.analyzer.gate import TimeChange, TimeVerdict
 from profiler_doctor.analyzer.model import Clock
 from profiler_doctor.analyzer.stored_time import FLOOR_NS
-from profiler_doctor.analyzer.trial_arm import Arm, Block, Broken, NoTime, Program
+from profiler_doctor.analyzer.trial_arm import Arm, Broken, NoTime
+from profiler_doctor.analyzer.trial_block import Block
 from profiler_doctor.analyzer.trial_memory import keeping
+from profiler_doctor.analyzer.trial_program import Program
 from profiler_doctor.analyzer.trial_set import BaselineBroken, Pair, PairSet
 from profiler_doctor.analyzer.trial_verdict import ratios_of
 

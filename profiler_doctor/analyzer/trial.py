@@ -17,9 +17,12 @@ from profiler_doctor.analyzer import statistics
 from profiler_doctor.analyzer.files import write_whole
 from profiler_doctor.analyzer.kinds import COMPILER_RANK, Fix, Unsuitable
 from profiler_doctor.analyzer.model import Clock, Trial
-from profiler_doctor.analyzer.trial_arm import Broken, NoTime, Program, Treated
+from profiler_doctor.analyzer.trial_arm import Broken, NoTime
+from profiler_doctor.analyzer.trial_block import Treated
 from profiler_doctor.analyzer.trial_noise import PLACEBO, Placebo
+from profiler_doctor.analyzer.trial_program import Program
 from profiler_doctor.analyzer.trial_set import BaselineBroken, Pair, PairSet
+from profiler_doctor.analyzer.trial_training import Moves
 from profiler_doctor.analyzer.trial_verdict import Cure, Evidence, ratios_of, unmade, verdict
 
 LEAST_TRIAL_S = 10.0
@@ -131,6 +134,7 @@ class Trying:
         self.sets: list[tuple[Pair, ...]] = []
         self.treated: tuple[Treated, ...] = ()
         self.untreated: tuple[Treated, ...] = ()
+        self.moves: list[Moves] = []
         self.undecided = False
         """Whether more time may decide it."""
         self.promise = 0.0
@@ -180,7 +184,10 @@ class Trying:
             return unmade(self.cure, "rejected", f"the treated program failed: {error}")
         except NoTime as error:
             cut = "; ".join(filter(None, ("the time for this trial ran out", str(error))))
-        return self._judged(Evidence(tuple(self.sets), self.treated, cut, self.untreated))
+        return self._judged(self._evidence(cut))
+
+    def _evidence(self, cut: str) -> Evidence:
+        return Evidence(tuple(self.sets), self.treated, cut, self.untreated, tuple(self.moves))
 
     def _judged(self, evidence: Evidence) -> Trial:
         self._write(evidence)
@@ -209,6 +216,7 @@ class Trying:
             with PairSet(self.request.program, label, self.cure.fixes, compare=number == 0) as pairs:
                 pairs.begin(self._end_ns, self._block_steps)
                 self._block_steps = pairs.steps
+                self.moves.append(Moves(pairs.baseline.moved, pairs.treated.moved))
                 if self._answers_decide(pairs, number) or self._one_set(pairs, number) == "end":
                     return
 

@@ -8,18 +8,17 @@ import math
 import os
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 from profiler_doctor.analyzer.capture import launch
-from profiler_doctor.analyzer.capture.plan import Plan, StepSource
-from profiler_doctor.analyzer.kinds import COMPILER_RANK, ENGINE, Fix, Machine, Unsuitable
+from profiler_doctor.analyzer.capture.plan import Plan
+from profiler_doctor.analyzer.kinds import COMPILER_RANK, ENGINE, Fix, Unsuitable
+from profiler_doctor.analyzer.trial_block import Block, Treated
 from profiler_doctor.analyzer.trial_memory import MemoryWatch
+from profiler_doctor.analyzer.trial_program import Pace, Program
 
-SHORT_RUN_STEPS = 24
-"""A script that makes fewer steps than this is not given the full warm-up."""
 LISTEN_S = 0.2
 GRACE_S = 0.2
 """A throw-away process is not given long to close its files."""
@@ -48,78 +47,6 @@ class NoTime(Exception):
     """The time given to the trial has passed. The message says what it was spent on, where that is known."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Program:
-    """What all sides of all trials of one program have in common."""
-
-    target: launch.Target
-    folder: Path
-    """Where logs and caches go; it exists."""
-    source: StepSource
-    machine: Machine
-    usual_exit: int = 0
-    """The exit status that the script ends with by itself."""
-    known_steps: int = 0
-    """How many steps the script makes by itself; 0: not known."""
-    silence_s: float | None = None
-    """Longest time without a sign of progress (`--timeout`)."""
-    budget_s: float = 120.0
-    """What a treated program's silence is held against, where `--timeout` says nothing."""
-    environment: Mapping[str, str] = field(default_factory=dict)
-    fix_files: tuple[str, ...] = ()
-    """The user's own files of fixes, absolute."""
-
-
-@dataclass(frozen=True)
-class Pace:
-    """Counted in step boundaries from the script's start; the same for both sides."""
-
-    treat_after: int
-    ready_after: int
-    compare_at: tuple[int, ...] = ()
-    """Calls of a treated root, from 0, that are held against untreated copies."""
-
-    @staticmethod
-    def of(known_steps: int, compare: bool) -> Pace:
-        """A short script is treated at once, and compared at two of its calls instead of three."""
-        if 0 < known_steps < SHORT_RUN_STEPS:
-            return Pace(1, 4, (0, 1)) if compare else Pace(1, 3)
-        return Pace(2, 8, (0, 1, 4)) if compare else Pace(2, 5)
-
-
-@dataclass(frozen=True)
-class Block:
-    """Some steps made in one turn."""
-
-    steps: int
-    wall_ns: int
-    cpu_ns: int
-    step_ns: tuple[int, ...] = ()
-    calls: int = 0
-    """Calls of root modules."""
-    clean: bool = True
-    """Nothing but the program's own work was in it."""
-    stale: bool = False
-    """Weights have changed that the treatment had frozen."""
-    peak_bytes: int = 0
-    """Most memory held so far: on a GPU what torch had allocated there, else the process's resident memory."""
-    interruptions: int = 0
-    """How often the kernel took the CPU away from the process while it wanted to go on."""
-
-
-@dataclass(frozen=True)
-class Treated:
-    """What the child told about one root; the untreated side's is held against its own copies likewise."""
-
-    cold_s: float
-    equal: bool | None
-    error: float
-    tolerance: float
-    reasons: tuple[str, ...]
-    notes: tuple[str, ...] = ()
-    """What the fix itself has to say of what it did."""
-
-
 class Arm:
     """One side, with its process. Leaving its `with` block ends the process and everything it started."""
 
@@ -128,6 +55,8 @@ class Arm:
         self.label = label
         self.fixes = fixes
         self._treated: dict[int, Treated] = {}
+        self.moved: tuple[float, ...] = ()
+        """How far each of its weights had come after a few steps; empty: not told, or it does not train."""
         self.steps = 0
         """Boundaries passed by the process at hand."""
         self._child: launch.Child | None = None
@@ -290,6 +219,8 @@ class Arm:
             raise Broken(f"our own part of the child failed: {message['error']} at {message.get('at', '?')}")
         if said == "unsuitable":
             raise Unsuitable(str(message["why"]))
+        if said == "moved":
+            self.moved = tuple(message["by"])
         if said == "over":
             self.steps = int(message["steps"])
         if said == "treated" and message["comparison"]:  # a process that compares nothing tells nothing new

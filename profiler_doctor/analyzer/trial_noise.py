@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from profiler_doctor.analyzer import plugins, statistics
 from profiler_doctor.analyzer.kinds import Fix, Unsuitable
 from profiler_doctor.analyzer.model import Clock
-from profiler_doctor.analyzer.trial_arm import Broken, NoTime, Program
+from profiler_doctor.analyzer.trial_arm import Broken, NoTime
+from profiler_doctor.analyzer.trial_program import Program
 from profiler_doctor.analyzer.trial_set import BaselineBroken, Pair, PairSet
 from profiler_doctor.analyzer.trial_verdict import ratios_of
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 import numpy as np
 
 from profiler_doctor.analyzer.model import Change, StepSpread
-from profiler_doctor.analyzer.trial_arm import Block
+from profiler_doctor.analyzer.trial_block import Block
 from profiler_doctor.analyzer.trial_set import Pair
 
 Side = Callable[[Pair], Block]

@@ -13,8 +13,10 @@ from types import TracebackType
 from typing import TypeVar
 
 from profiler_doctor.analyzer.kinds import Fix
-from profiler_doctor.analyzer.trial_arm import Arm, Block, Broken, NoTime, Over, Pace, Program
+from profiler_doctor.analyzer.trial_arm import Arm, Broken, NoTime, Over
+from profiler_doctor.analyzer.trial_block import Block
 from profiler_doctor.analyzer.trial_memory import keeping
+from profiler_doctor.analyzer.trial_program import Pace, Program
 
 T = TypeVar("T")
 

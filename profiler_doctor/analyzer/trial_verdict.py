@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from profiler_doctor.analyzer import statistics, trial_numbers
+from profiler_doctor.analyzer import trial_training as training
 from profiler_doctor.analyzer.kinds import Fix
 from profiler_doctor.analyzer.model import Change, Clock, Trial, TrialVerdict
-from profiler_doctor.analyzer.trial_arm import Block, Treated
+from profiler_doctor.analyzer.trial_block import Block, Treated
 from profiler_doctor.analyzer.trial_set import Pair
 
 TOO_NOISY = 1.0
@@ -52,6 +53,11 @@ class Cure:
         return all(fix.treat is None for fix in self.fixes)
 
     @property
+    def draws_otherwise(self) -> bool:
+        """Whether one of the fixes may have random numbers drawn in another order."""
+        return any(fix.draws_otherwise for fix in self.fixes)
+
+    @property
     def rank(self) -> int:
         """That of the dearest of them."""
         return max(fix.rank for fix in self.fixes)
@@ -68,6 +74,8 @@ class Evidence:
     """Why it ended before it was decided; empty: it was not cut."""
     untreated: tuple[Treated, ...] = ()
     """Likewise of the side without the fix: what differs there from its own copies is the program's own doing."""
+    moves: tuple[training.Moves, ...] = ()
+    """Of each set, where the program trains: how far the weights came, untreated and treated."""
 
     @property
     def pairs(self) -> tuple[Pair, ...]:
@@ -157,10 +165,8 @@ def unmade(cure: Cure, decision: TrialVerdict, reason: str) -> Trial:
 
 
 def _decided(cure: Cure, evidence: Evidence, answers: Answers, changes: tuple[Change, ...]) -> tuple[TrialVerdict, str]:
-    if answers.equal is False:
-        return "rejected", _differing(answers)
-    if any(pair.treated.stale for pair in evidence.pairs):
-        return "rejected", "the weights change while the script runs, and its copy of them would go stale"
+    if wrong := _wrong(cure, evidence, answers):
+        return "rejected", wrong
     if evidence.cut and not evidence.treated and not changes:
         return "inconclusive", f"{evidence.cut}; a larger --budget gives it more"
     if answers.equal is None and not cure.whole_process:
@@ -168,6 +174,15 @@ def _decided(cure: Cure, evidence: Evidence, answers: Answers, changes: tuple[Ch
     if not changes:
         return "inconclusive", evidence.cut or "no clock moved"
     return _timed(evidence, changes)
+
+
+def _wrong(cure: Cure, evidence: Evidence, answers: Answers) -> str:
+    """What the treated program does otherwise than the untreated one; empty: nothing that was seen."""
+    if answers.equal is False:
+        return _differing(answers)
+    if any(pair.treated.stale for pair in evidence.pairs):
+        return "the weights change while the script runs, and its copy of them would go stale"
+    return "" if cure.draws_otherwise else training.otherwise(evidence.moves)
 
 
 def _timed(evidence: Evidence, changes: tuple[Change, ...]) -> tuple[TrialVerdict, str]:

@@ -16,7 +16,7 @@ from profiler_doctor.analyzer.gate import Budget, Checked, Place, Row, TimeChang
 from profiler_doctor.analyzer.lines import lines_of, places, relative_to
 from profiler_doctor.analyzer.measuring import Measured
 from profiler_doctor.analyzer.revision import Revision, import_path, relative, top_of
-from profiler_doctor.analyzer.trial_arm import Program
+from profiler_doctor.analyzer.trial_program import Program
 from profiler_doctor.analyzer.workloads import Workload
 
 BREAK = "graph break"

@@ -8,9 +8,10 @@ from dataclasses import dataclass, replace
 
 from profiler_doctor.analyzer.capture import launch
 from profiler_doctor.analyzer.capture.budget import Budget
+from profiler_doctor.analyzer.capture.captured import Captured, Options
 from profiler_doctor.analyzer.capture.failing import ended_how
 from profiler_doctor.analyzer.capture.launch import Target
-from profiler_doctor.analyzer.capture.record import Captured, Options, capture
+from profiler_doctor.analyzer.capture.record import capture
 from profiler_doctor.analyzer.diagnosis import TOP_ROWS, Subject, diagnosis
 from profiler_doctor.analyzer.engine import Examination, examine
 from profiler_doctor.analyzer.errors import ExitCode, UserError

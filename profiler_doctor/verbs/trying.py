@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 
 from profiler_doctor.analyzer.capture.budget import Budget
+from profiler_doctor.analyzer.capture.captured import Captured
 from profiler_doctor.analyzer.capture.environment import machine
-from profiler_doctor.analyzer.capture.record import Captured
 from profiler_doctor.analyzer.facts import Facts
 from profiler_doctor.analyzer.kinds import Fix
 from profiler_doctor.analyzer.model import Trial
 from profiler_doctor.analyzer.prescribe import affordable
 from profiler_doctor.analyzer.trial import TrialProgress, TrialRequest, trials
-from profiler_doctor.analyzer.trial_arm import Program
+from profiler_doctor.analyzer.trial_program import Program
 from profiler_doctor.analyzer.trial_verdict import Cure, unmade
 from profiler_doctor.reports.wording import plural
 

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import signal
-from typing import TYPE_CHECKING
 
+from profiler_doctor.analyzer.capture.captured import Options
 from profiler_doctor.analyzer.capture.hearing import Hearing
 from profiler_doctor.analyzer.capture.launch import Ending, Target
 from profiler_doctor.analyzer.errors import ScriptFailed
-
-if TYPE_CHECKING:
-    from profiler_doctor.analyzer.capture.record import Options
 
 
 def unless_worth_another_run(target: Target, heard: Hearing, ending: Ending, options: Options) -> None:

@@ -11,11 +11,11 @@ from pathlib import Path
 import msgspec
 
 from profiler_doctor.analyzer.capture import launch, packing
+from profiler_doctor.analyzer.capture.captured import Captured, Options
 from profiler_doctor.analyzer.capture.environment import with_facts
 from profiler_doctor.analyzer.capture.failing import ended_how
 from profiler_doctor.analyzer.capture.launch import Child, Ending, Message, Target, Wiring
 from profiler_doctor.analyzer.capture.plan import Plan, StepSource
-from profiler_doctor.analyzer.capture.record import Captured, Options
 from profiler_doctor.analyzer.errors import ScriptFailed, UserError
 from profiler_doctor.analyzer.facts import Facts
 
