@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 
 from profiler_doctor.analyzer.replay import stake_of
+from profiler_doctor.analyzer.trace import Trace
 from profiler_doctor.rules.build_on_host_then_move import RULE
 from tests.asking import ask
+from tests.told import Told
 from tests.trace_builder import TraceBuilder
 
 STEP_NS = 1_000_000
@@ -107,3 +109,35 @@ def test_what_is_made_now_and_then_is_no_habit(tmp_path: Path, moving: list[int]
             made_and_moved(built, step, now)
 
     assert bool(ask(RULE, steps(5, body).trace(tmp_path))) is found
+
+
+def told(folder: Path, between: str, sent: int) -> Trace:
+    """`zeros` makes 1; an op far from it is given 1 and makes 2; then `sent` is copied. All in each of four steps."""
+    seen = Told()
+
+    def body(built: TraceBuilder, _: int, now: int) -> None:
+        make(built, now)
+        built.op(between, now + 50_000, 50_000)
+        built.op("aten::ones_like", now + 150_000, 10_000)
+        move(built, now + 200_000)
+        seen.op(now, (), (1,))
+        seen.op(now + 20_000, (1,))
+        seen.op(now + 50_000, (1,), (2,))
+        seen.op(now + 150_000, (1,), (4,))
+        seen.op(now + 202_000, (3, sent))
+
+    return seen.trace(folder, steps(4, body))
+
+
+def test_a_tensor_is_followed_however_far_from_its_copy_it_was_made(tmp_path: Path) -> None:
+    [seen] = ask(RULE, told(tmp_path, "aten::neg", sent=1))
+
+    assert (seen.where.op, seen.evidence["copies"], seen.evidence["certain"]) == ("aten::zeros", 3, True)
+
+
+def test_the_neighbour_of_a_copy_is_not_taken_for_what_it_reads(tmp_path: Path) -> None:
+    assert ask(RULE, told(tmp_path, "aten::neg", sent=2)) == []
+
+
+def test_what_was_written_to_in_between_holds_data(tmp_path: Path) -> None:
+    assert ask(RULE, told(tmp_path, "aten::index_put_", sent=1)) == []

@@ -7,8 +7,10 @@ from pathlib import Path
 import pytest
 
 from profiler_doctor.analyzer.replay import stake_of
+from profiler_doctor.analyzer.trace import Trace
 from profiler_doctor.rules.round_trip import RULE
 from tests.asking import ask
+from tests.told import Told
 from tests.trace_builder import TraceBuilder
 
 STEP_NS = 1_000_000
@@ -82,3 +84,30 @@ def test_reading_a_number_is_no_trip(tmp_path: Path) -> None:
             event["name"] = "aten::item"
 
     assert ask(RULE, built.trace(tmp_path)) == []
+
+
+def told(folder: Path, sort: tuple[tuple[int, ...], tuple[int, ...]], sent: int) -> Trace:
+    """As `steps(4)`, with identities: the copy writes 1 and 2 is its source on the GPU; what comes back is `sent`."""
+    seen = Told()
+    for step in range(4):
+        start = step * STEP_NS
+        seen.op(start + 9_000, (1, 2))
+        seen.op(start + 330_000, *sort)
+        seen.op(start + 440_000, (3, sent))
+    return seen.trace(folder, steps(4))
+
+
+def test_what_is_worked_out_of_the_fetched_data_is_certain(tmp_path: Path) -> None:
+    [seen] = ask(RULE, told(tmp_path, ((1,), (4,)), 4))
+
+    assert seen.evidence["certain"] is True
+
+
+def test_what_another_op_made_of_other_data_is_no_round_trip(tmp_path: Path) -> None:
+    assert ask(RULE, told(tmp_path, ((5,), (4,)), 4)) == []
+
+
+def test_what_no_recorded_op_made_may_have_come_by_way_of_numpy(tmp_path: Path) -> None:
+    [seen] = ask(RULE, told(tmp_path, ((1,), (4,)), 6))
+
+    assert seen.evidence["certain"] is False

@@ -2,7 +2,8 @@
 
 What it finds
     A factory op that ran on the CPU (`zeros`, `ones`, `full`, `arange`, `randn`, `eye`, `tril` and their kin), directly
-    followed, but for views, by the copy of as many elements to the GPU, in at least half of the steps.
+    followed, but for views, by the copy of as many elements to the GPU, in at least half of the steps. Where our own
+    capture recorded which op was given which tensor: any copy of what such an op made and nothing has written to since.
 
 Why it costs
     The CPU fills the memory, the link carries it, and from pageable memory the host waits for the copy: three costs for
@@ -15,8 +16,8 @@ When not to
     Real input comes from the host. Random numbers differ between devices: the same seed gives other values.
 
 Source
-    RULES.md, CPY004. Traces do not say which tensor a copy reads; the neighbourhood, the number of elements and the
-    repetition stand for it, so take it for likely and not for certain.
+    RULES.md, CPY004. Traces do not say which tensor a copy reads; without our own capture the neighbourhood, the number
+    of elements and the repetition stand for it (`certain` is false then).
 """
 
 from __future__ import annotations
@@ -29,12 +30,13 @@ import pandas as pd
 from profiler_doctor.analyzer.kinds import Edit, Has, Limits, Rule, Sighting, Threshold
 from profiler_doctor.analyzer.measures.copies import copies
 from profiler_doctor.analyzer.measures.device import gpu_work
-from profiler_doctor.analyzer.measures.factories import factory_before
+from profiler_doctor.analyzer.measures.factories import FACTORY, factory_before
 from profiler_doctor.analyzer.measures.ops import outermost
+from profiler_doctor.analyzer.measures.origins import UNKNOWN, makers
 from profiler_doctor.analyzer.measures.places import places
 from profiler_doctor.analyzer.measures.source import source_of, where_of
 from profiler_doctor.analyzer.measures.window import Window, linked_work, used_steps, window
-from profiler_doctor.analyzer.trace import Ints, Trace
+from profiler_doctor.analyzer.trace import Bools, Ints, Trace
 
 
 def find(trace: Trace, limits: Limits) -> Iterable[Sighting]:
@@ -45,7 +47,7 @@ def find(trace: Trace, limits: Limits) -> Iterable[Sighting]:
     moved = moved[moved["row"].isin(linked_work(trace)["row"]) & (moved["direction"] == "HtoD") & (moved["op"] >= 0)]
     if not len(moved):
         return
-    moved = moved.assign(made=factory_before(trace, moved["op"].to_numpy(np.int64)))
+    moved = moved.assign(**_made(trace, moved["op"].to_numpy(np.int64)))
     moved = moved[(moved["made"] >= 0) & ~moved["made"].isin(_on_the_gpu(trace, moved["made"]))]
     for mine in _by_place(trace, moved):
         if mine["step"].nunique() >= max(limits["share_of_steps"] * len(used_steps(trace)), 1):
@@ -66,11 +68,20 @@ def _sighting(trace: Trace, mine: pd.DataFrame, span: Window) -> Sighting:
             "copy_ns": int(mine["dur_ns"].sum()),
             "made_ns": int(trace.events.dur_ns[made].sum()),
             "pageable": int(mine["pageable"].sum()),
+            "certain": bool(mine["certain"].all()),
         },
         intervals_ns=places(mine),
         edit=Edit(keep=dict.fromkeys(rows, 0.0)),
         basis="neither the op on the CPU nor the copy; what the GPU then does instead is not counted",
     )
+
+
+def _made(trace: Trace, copy_ops: Ints) -> dict[str, Ints | Bools]:
+    """Columns: made (row of the factory op, -1 for none) and certain (told by the tensor, not by neighbourhood)."""
+    told = makers(trace, copy_ops)
+    factory = trace.events.matching_names(FACTORY)[trace.events.name[np.maximum(told, 0)]] & (told >= 0)
+    made = np.where(told == UNKNOWN, factory_before(trace, copy_ops), np.where(factory, told, -1))
+    return {"made": made, "certain": told != UNKNOWN}
 
 
 def _on_the_gpu(trace: Trace, made: pd.Series[int]) -> Ints:

@@ -13,8 +13,8 @@ What to do
     What only Python can do may work on the step before's data.
 
 When not to
-    Two copies may be of one size by chance. Without the tensors' identities, which few recordings hold, that cannot be
-    told; hence the three steps.
+    Two copies may be of one size by chance. Without the tensors' identities, which our own capture alone records, that
+    cannot be told (`certain` is false then); hence the three steps. With them, copies of other data are left out.
 
 Source
     RULES.md, CPY005. At stake are both copies with their waits; the host work between them stays.
@@ -31,6 +31,7 @@ from profiler_doctor.analyzer.kinds import Edit, Has, Limits, Rule, Sighting, Th
 from profiler_doctor.analyzer.measures.copies import copies
 from profiler_doctor.analyzer.measures.modules import module_of
 from profiler_doctor.analyzer.measures.ops import inside_named
+from profiler_doctor.analyzer.measures.origins import comes_of
 from profiler_doctor.analyzer.measures.source import source_of, where_of
 from profiler_doctor.analyzer.measures.syncs import syncs
 from profiler_doctor.analyzer.measures.wait_causes import SCALAR
@@ -50,7 +51,7 @@ def find(trace: Trace, limits: Limits) -> Iterable[Sighting]:
     if not {"DtoH", "HtoD"} <= set(moved["direction"]):
         return
     moved = moved[~inside_named(trace, moved["op"].to_numpy(np.int64), SCALAR)]
-    pairs = _pairs(moved)
+    pairs = _related(trace, _pairs(moved))
     for trips in _by_places(trace, pairs):
         if trips["step"].nunique() >= limits["steps"]:
             yield _sighting(trace, trips, span)
@@ -67,6 +68,7 @@ def _sighting(trace: Trace, trips: pd.DataFrame, span: Window) -> Sighting:
             "trips": len(trips),
             "bytes": size,
             "steps": int(trips["step"].nunique()),
+            "certain": bool(trips["certain"].all()),
             "between_ns": int((trips["start_ns"] - trips["end_ns_back"]).median()),
         },
         intervals_ns=tuple(zip(trips["start_ns_back"].tolist(), trips["end_ns"].tolist(), strict=True)),
@@ -86,6 +88,13 @@ def _pairs(moved: pd.DataFrame) -> pd.DataFrame:
     pairs = pairs[pairs["row_back"].notna() & (pairs["step"] >= 0)]
     pairs = pairs.astype(dict.fromkeys(pairs.columns, "int64"))
     return pairs[pairs["end_ns_back"] <= pairs["start_ns"]].drop_duplicates("row_back")
+
+
+def _related(trace: Trace, pairs: pd.DataFrame) -> pd.DataFrame:
+    """Without those whose second copy is known to take other data; column `certain` says which do take the same."""
+    told = comes_of(trace, pairs["op_back"].tolist(), pairs["op"].tolist())
+    kept = np.array([one is not False for one in told], np.bool_)
+    return pairs.assign(certain=np.array([one is True for one in told], np.bool_))[kept]
 
 
 def _by_places(trace: Trace, pairs: pd.DataFrame) -> list[pd.DataFrame]:

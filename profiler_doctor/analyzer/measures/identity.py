@@ -34,6 +34,7 @@ class Call:
 
     row: int
     """Of the recording with stacks."""
+    start_ns: int
     name: str
     step: int
     given: tuple[int, ...]
@@ -82,7 +83,17 @@ def uses(trace: Trace) -> Uses | None:
         if row == above:
             given, made = facts.given[place[row]], facts.made[place[row]]
             aimed = {facts.storages[given[-1]]} if given and not made and _may_write(name) else set()
-            calls.append(Call(row, name, turn, given, made, frozenset((writes[row] | aimed) - set(made))))
+            calls.append(
+                Call(
+                    row,
+                    int(recorded.events.start_ns[row]),
+                    name,
+                    turn,
+                    given,
+                    made,
+                    frozenset((writes[row] | aimed) - set(made)),
+                )
+            )
     return Uses(tuple(calls), facts.storages, facts.sizes, {row: facts.given[at] for row, at in place.items()})
 
 

@@ -67,7 +67,7 @@ def _loops(recorded: Trace, told: Uses, least: int) -> list[list[Call]]:
                 shapes = tuple(operand.dims for operand in tensors(recorded, call.row))
                 layers[call.name, told.storages[call.given[1]], shapes].append(call)
         groups = [group for group in layers.values() if len({call.given[0] for call in group}) == len(group) >= least]
-        for group in sorted(groups, key=lambda group: group[0].row)[:1]:
+        for group in groups[:1]:  # the first that began
             span = recorded.events.start_ns[[group[0].row, group[-1].row]]
             untaught = not ((learnt > span[0]) & (learnt < span[1])).any()
             found += [group] if untaught and _independent(told, calls, group) else []
@@ -119,7 +119,7 @@ def _independent(told: Uses, calls: list[Call], group: list[Call]) -> bool:
             return False
         if _takes(call):
             taken = flow.since.get(told.storages[call.given[-1 if call.name == EMBEDDING else 0]], turn)
-            if taken < turn and call.row <= group[-1].row:
+            if taken < turn and call.start_ns <= group[-1].start_ns:
                 return False
             origins |= {turn}
         flow.note(call, origins)
