@@ -9,6 +9,7 @@ import pytest
 from profiler_doctor.analyzer.replay import stake_of
 from profiler_doctor.rules.device_copies_from_layout import RULE
 from tests.asking import ask
+from tests.observed import arguments
 from tests.trace_builder import TraceBuilder
 
 COPY = "void at::native::elementwise_kernel<direct_copy>(...)"
@@ -67,3 +68,42 @@ def test_under_two_percent_of_the_gpu_s_work_nothing_is_said(tmp_path: Path, cop
     built = product_copy_product("aten::contiguous", copy_ns=copy_ns)
 
     assert bool(ask(RULE, built.trace(tmp_path))) is found
+
+
+def on_a_cpu(copy_ns: int, *around: str, transposed: bool = True) -> TraceBuilder:
+    """Two steps of 100 µs, each with a matrix that is brought into rows again, by the ops `around` the copy."""
+    built = TraceBuilder()
+    strides = [[32, 1], [1, 16] if transposed else [32, 1]]
+    for step in range(2):
+        start = step * 100_000
+        built.step(step, start, 100_000).op("aten::mm", start, 50_000)
+        for depth, name in enumerate(around):
+            built.op(name, start + 60_000 + depth, copy_ns - 2 * depth)
+        matrix = ([16, 32], FLOAT)
+        built.op("aten::copy_", start + 60_010, copy_ns - 20, **arguments(matrix, matrix, strides=strides))
+    return built
+
+
+def test_on_a_cpu_the_strides_tell_of_such_copies(tmp_path: Path) -> None:
+    trace = on_a_cpu(20_000, "aten::contiguous", "aten::clone").trace(tmp_path)
+
+    [seen] = ask(RULE, trace)
+
+    assert (seen.evidence["copies"], seen.evidence["time_ns"], seen.where.op) == (2, 40_000, "aten::contiguous")
+    assert "GPU" not in seen.message
+    assert seen.edit is not None
+    assert stake_of(trace, [seen.edit]).share == pytest.approx(0.2)
+
+
+@pytest.mark.parametrize(("copy_ns", "found"), [(4_900, False), (5_100, True)])
+def test_on_a_cpu_it_speaks_from_a_twentieth_of_the_step_on(tmp_path: Path, copy_ns: int, found: bool) -> None:
+    assert bool(ask(RULE, on_a_cpu(copy_ns, "aten::contiguous").trace(tmp_path))) is found
+
+
+@pytest.mark.parametrize("around", ["aten::conv2d", "aten::scaled_dot_product_attention", "DivBackward0"])
+def test_on_a_cpu_copies_that_the_library_makes_are_its_own(tmp_path: Path, around: str) -> None:
+    assert ask(RULE, on_a_cpu(30_000, around, "aten::contiguous").trace(tmp_path)) == []
+
+
+def test_on_a_cpu_a_copy_in_the_same_order_is_none(tmp_path: Path) -> None:
+    assert ask(RULE, on_a_cpu(30_000, "aten::clone", transposed=False).trace(tmp_path)) == []

@@ -1,9 +1,11 @@
-"""The GPU spends its time on putting tensors into another order in memory.
+"""Much time goes into putting tensors into another order in memory.
 
 What it finds
     Copy kernels under `contiguous`, `clone`, `reshape`, or `to` without a change of type, whose outermost such op is
     the program's: 2 % of the GPU's work or more. Plain copies of bytes (a `clone` of a contiguous tensor) are no change
-    of order and are not meant; neither are the transforms that a convolution makes by itself (LAY001).
+    of order and are not meant; neither are the transforms that a convolution makes by itself (LAY001). In a run that
+    kept to the CPU: such copies, told by the strides, that take 5 % of the step or more; images that a convolution
+    takes are left to LAY003.
 
 Why it costs
     A copy reads and writes the whole tensor and computes nothing; transposed reads use the memory badly, so it may take
@@ -33,21 +35,29 @@ import pandas as pd
 from profiler_doctor.analyzer.kinds import Edit, Has, Limits, Rule, Sighting, Threshold
 from profiler_doctor.analyzer.measures.attention_copies import attention_copies
 from profiler_doctor.analyzer.measures.chains import enclosing
+from profiler_doctor.analyzer.measures.convolutions import convolutions
+from profiler_doctor.analyzer.measures.layouts import layout_copies
 from profiler_doctor.analyzer.measures.operands import operands
 from profiler_doctor.analyzer.measures.ops import inside_named, named, outermost_named
 from profiler_doctor.analyzer.measures.places import places
+from profiler_doctor.analyzer.measures.share import intervals_of, rows_in_window, share, whole
 from profiler_doctor.analyzer.measures.source import source_of, where_of
-from profiler_doctor.analyzer.measures.window import linked_work, window
+from profiler_doctor.analyzer.measures.window import Window, linked_work, window
 from profiler_doctor.analyzer.trace import Bools, Ints, Trace
 
 ORDERS = named(r"^aten::(contiguous|clone|reshape)$")
 CONVERTS = named(r"^aten::to$")
-CONVOLUTION = named(r"convolution|conv[123]d")
+CONVOLUTION_NAMES = r"convolution|conv[123]d"
+CONVOLUTION = named(CONVOLUTION_NAMES)
+LIBRARY = named(CONVOLUTION_NAMES, r"scaled_dot_product|^autograd::engine|Backward\d*$|^Optimizer\.|DataLoader")
+"""What copies inside of these the program did not ask for, nor can it spare them."""
 
 
 def find(trace: Trace, limits: Limits) -> Iterable[Sighting]:
     """At most one finding, for all such copies of the window."""
     span, work = window(trace), linked_work(trace)
+    if span is not None and Has.CPU_ONLY in trace.has:
+        yield from _on_the_cpu(trace, limits["cpu_share"], span)
     if span is None or not len(work):
         return
     moved = _copies(trace, work[work["kind"] == "kernel"])
@@ -69,6 +79,27 @@ def find(trace: Trace, limits: Limits) -> Iterable[Sighting]:
         intervals_ns=places(moved.sort_values("dur_ns", ascending=False)),
         edit=Edit(keep=dict.fromkeys(moved["row"].tolist(), 0.0)),
         basis="the copies gone, the kernels that read them as they are",
+    )
+
+
+def _on_the_cpu(trace: Trace, least: float, span: Window) -> Iterable[Sighting]:
+    """The same of copies on the CPU, by their time."""
+    images = {tuple(sorted(size for size in call.input.dims if size > 1)) for call in convolutions(trace)}
+    copies = layout_copies(trace)
+    other = [tuple(sorted(before)) not in images for before in copies["before"]]
+    rows = copies["asked"].to_numpy(np.int64)[np.array(other, np.bool_)]
+    rows = rows_in_window(trace, np.unique(rows[~inside_named(trace, rows, LIBRARY)]))
+    part = share(trace, rows)
+    if not len(rows) or part < least:
+        return
+    yield Sighting(
+        message=f"{len(rows) / span.per:.3g} copies per {span.unit} only change the order of tensors in memory: "
+        f"{part:.1%} of {whole(trace)}.",
+        where=where_of(trace, int(rows[trace.events.dur_ns[rows].argmax()])),
+        evidence={"copies": len(rows), "time_ns": int(trace.events.dur_ns[rows].sum()), "share": part},
+        intervals_ns=intervals_of(trace, rows),
+        edit=Edit(keep=dict.fromkeys(rows.tolist(), 0.0)),
+        basis="the copies gone, the ops that read them as they are",
     )
 
 
@@ -112,6 +143,9 @@ RULE = Rule(
     name="device-copies-from-layout",
     doc=__doc__,
     find=find,
-    needs=(Has.KERNELS, Has.LAUNCHES, Has.OPS),
-    thresholds={"gpu_share": Threshold(0.02, "share of the GPU's work", "a copy here and there is normal (RULES.md)")},
+    needs=(Has.OPS,),
+    thresholds={
+        "gpu_share": Threshold(0.02, "share of the GPU's work", "a copy here and there is normal (RULES.md)"),
+        "cpu_share": Threshold(0.05, "share of the step", "merging attention's heads takes less, and has to be"),
+    },
 )
