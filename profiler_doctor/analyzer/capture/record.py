@@ -192,7 +192,10 @@ class _Recording:
         if plan.window:
             hearing.window_s = STACKED_WINDOW_S if plan.mode == "stacks" else WINDOW_S
             hearing.window_after_s = hearing.window_s
-        self._run(phase, plan, hearing, Wiring(log=self.place / f"{plan.label}.log"))
+        log = self.place / f"{plan.label}.log"
+        self._run(phase, plan, hearing, Wiring(log=log))
+        if hearing.window is not None:  # what torch says of being profiled helps only where nothing was recorded
+            log.unlink(missing_ok=True)
         return hearing
 
     def _plan(self, **changes: object) -> Plan:
