@@ -193,6 +193,8 @@ class Fix:
     treat: Callable[[Root], AbstractContextManager[Callable[..., Any]]] | None = None
     freezes: bool = False
     """It works on a copy of the weights: weights that change afterwards make it wrong, and a trial watches for that."""
+    draws_otherwise: bool = False
+    """Random numbers may be drawn in another order or by other processes: training then takes another way, as good."""
     variant_of: str = ""
     """The fix that this is another setting of: `run` tries it after all others, as far as the budget lasts."""
     excludes: str = ""

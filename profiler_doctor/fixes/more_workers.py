@@ -39,6 +39,7 @@ FIX = Fix(
     cures=("DAT001",),
     snippet="loader = DataLoader(dataset, batch_size=64, num_workers=2, persistent_workers=True)\n",
     changes_numbers="random augmentations draw other numbers",
+    draws_otherwise=True,
     rank=3,
     clock="wall",
     applies=_applies,

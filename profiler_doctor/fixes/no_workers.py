@@ -29,6 +29,7 @@ FIX = Fix(
     cures=("DAT004",),
     snippet="loader = DataLoader(dataset, batch_size=64, num_workers=0)\n",
     changes_numbers="random augmentations draw other numbers",
+    draws_otherwise=True,
     rank=2,
     clock="wall",
     set_up=lambda machine: loaders(_none),  # noqa: ARG005  # the same on every machine

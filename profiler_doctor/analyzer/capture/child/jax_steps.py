@@ -49,8 +49,9 @@ class Looking:
 
     def stop(self) -> None:
         """See nothing any more."""
+        before = self._before
         if sys.getprofile() is self:
-            sys.setprofile(self._before)
+            sys.setprofile(before)
 
     def _called(self, frame: FrameType) -> None:
         caller, code, now_ns = frame.f_back, frame.f_code, time.perf_counter_ns()

@@ -17,6 +17,7 @@ from typing import Any
 
 from profiler_doctor.analyzer import plugins
 from profiler_doctor.analyzer.capture.child.memory import Memory
+from profiler_doctor.analyzer.capture.child.moving import Moving
 from profiler_doctor.analyzer.capture.child.session import Session
 from profiler_doctor.analyzer.capture.child.standard import standard
 from profiler_doctor.analyzer.capture.child.treat import Treatment
@@ -60,6 +61,9 @@ class Turns:
         self._treat_after = int(options.get("treat_after", 2))
         self._ready_after = int(options.get("ready_after", 6))
         self._compare_at = frozenset(options.get("compare_at", ()))
+        self._moved_at = int(options.get("moved_at", 0))
+        trains = session.plan.machine is not None and session.plan.machine.training
+        self._moving = Moving(session.torch) if trains and hasattr(session.torch, "nn") else None
         self._orders = os.fdopen(session.plan.pipes[TURN_PIPE], "rb", closefd=False)
         self._boundaries = 0
         self._wanted = 0
@@ -84,6 +88,8 @@ class Turns:
         if self._boundaries < self._treat_after:
             return None
         try:
+            if self._moving is not None:
+                self._moving.begin(root.module)
             return self._treatment.of(root, self._compare_at)
         except Exception as error:
             self._give_up(error)
@@ -96,6 +102,8 @@ class Turns:
         if self._boundaries == 1:
             self._session.say("arrived")
             self._order()
+        if self._boundaries == self._moved_at and self._moving is not None:
+            self._session.say("moved", by=self._moving.moved())
         if self._boundaries <= self._ready_after:
             return
         if self._settle:
