@@ -48,6 +48,7 @@ def test_the_place_is_an_op_that_is_given_as_many_numbers(tmp_path: Path) -> Non
     built.op("aten::linear", 0, 700_000, **arguments(([8, 8], "float"), ([8, 8], "float")))
     built.op("aten::mul", 750_000, 50_000, **arguments(([64, 32], "float"), ([2048], "float")))
     built.op("aten::add", 850_000, 20_000, **arguments(([2048], "float"), ([2048], "float")))
+    built.op("aten::fill_", 880_000, 90_000, **arguments(([2048], "float"), 0))
     tiny = SubnormalFacts(holder="decay", elements=2048, share=1.0)
 
     [seen] = ask(RULE, observed(built.trace(tmp_path), subnormals=(tiny,)))

@@ -30,7 +30,7 @@ ILL = """
 
     class Positions(torch.nn.Module):
         def forward(self, x):  # line 5: PYB004
-            return x + torch.arange(60_000).cos()[: x.shape[-1]]
+            return x + torch.arange(60_000).cos()[: len(x), None]
 
     class Widths(torch.nn.Module):
         def __init__(self):
@@ -82,7 +82,7 @@ HEALED = """
             read = self.layer(torch.cat(samples))
             kept = torch.stack([torch.full((2_000,), float(number)) for number in range(31)])
             for _ in range(4):
-                kept = kept + self.positions[: kept.shape[-1]]
+                kept = kept + self.positions[: len(kept), None]
             return read.sum() + (kept * self.scale).sum() + self.weight.sum()
 
     reader = Reader().eval()

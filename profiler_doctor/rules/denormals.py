@@ -29,6 +29,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from profiler_doctor.analyzer.kinds import Has, Limits, Rule, Sighting, Threshold
+from profiler_doctor.analyzer.measures.factories import FILLS
 from profiler_doctor.analyzer.measures.operands import tensors
 from profiler_doctor.analyzer.measures.ops import ops
 from profiler_doctor.analyzer.measures.share import judged_steps, rows_in_window
@@ -67,6 +68,7 @@ def _where(trace: Trace, elements: int) -> Where:
     shapes, first, same = np.unique(trace.events.text(DIMS).at(rows, -1), return_index=True, return_inverse=True)
     fits = [any(one.size == elements for one in tensors(trace, row)) for row in rows[first].tolist()]
     given = np.array(fits, np.bool_)[same] if len(rows) else np.empty(0, np.bool_)
+    given &= ~trace.events.matching_names(FILLS)[trace.events.name[rows]]  # what is overwritten is not computed with
     chosen = table[given] if (shapes >= 0).any() else table
     if not len(chosen):
         return Where()
