@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 import math
+import time
+from pathlib import Path
 
 import pytest
 
 from profiler_doctor.analyzer.capture.child.moving import MOST_WEIGHTS, Moving
+from profiler_doctor.analyzer.capture.launch import Target
+from profiler_doctor.analyzer.capture.plan import StepSource
+from profiler_doctor.analyzer.kinds import Fix, Machine
+from profiler_doctor.analyzer.plugins import find, in_file
+from profiler_doctor.analyzer.trial_program import Pace, Program
+from profiler_doctor.analyzer.trial_set import PairSet
 from profiler_doctor.analyzer.trial_training import Moves, apart, otherwise
 
 WAY, DOUBLE, ASTRAY = (3.0, 4.0), (6.0, 8.0), (-3.0, -4.0)
@@ -57,3 +65,64 @@ def test_no_more_weights_are_looked_at_than_fit_into_a_message() -> None:
     moving = Moving(torch)
     moving.begin(torch.nn.ParameterList(torch.nn.Parameter(torch.ones(1)) for _ in range(MOST_WEIGHTS + 9)))
     assert len(moving.moved()) == MOST_WEIGHTS
+
+
+@pytest.mark.parametrize("known_steps", [0, 10, 200])
+def test_all_sets_of_a_trial_tell_at_the_same_step_before_time_is_taken(known_steps: int) -> None:
+    paces = [Pace.of(known_steps, compare) for compare in (True, False)]
+    assert len({pace.moved_at for pace in paces}) == 1
+    assert all(pace.treat_after < pace.moved_at <= pace.ready_after for pace in paces)
+
+
+TRAINS = """
+import torch
+torch.manual_seed(0)
+model = torch.nn.Sequential(torch.nn.Linear(16, 16), torch.nn.Tanh(), torch.nn.Linear(16, 4))
+optimizer = torch.optim.AdamW(model.parameters())
+while True:
+    loss = model(torch.randn(8, 16)).square().mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+OTHER_RATE = """
+from contextlib import contextmanager
+from profiler_doctor.analyzer.kinds import Fix
+
+@contextmanager
+def faster(machine):
+    import torch
+    begin = torch.optim.AdamW.__init__
+    def begun(self, *args, **kwargs):
+        begin(self, *args, **{**kwargs, "lr": 2e-3})
+    torch.optim.AdamW.__init__ = begun
+    yield
+
+FIX = Fix(name="another-rate", doc="", cures=(), snippet="", changes_numbers="", rank=1, set_up=faster)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("name", "told"), [("another-rate", True), ("fused-optimizer", False)])
+def test_another_learning_rate_is_told_and_a_fused_optimizer_is_not(name: str, told: bool, tmp_path: Path) -> None:
+    pytest.importorskip("torch")
+    script, file = tmp_path / "train.py", tmp_path / "mine.py"
+    script.write_text(TRAINS, encoding="utf-8")
+    file.write_text(OTHER_RATE, encoding="utf-8")
+    machine = Machine(device="cpu", torch="2", cpu_flags=frozenset(), cpus=2, threads=1, has_root=True, training=True)
+    program = Program(
+        target=Target(script=str(script)),
+        folder=tmp_path,
+        source=StepSource(kind="optimizer"),
+        machine=machine,
+        fix_files=(str(file),),
+    )
+    known = [*find("profiler_doctor.fixes", Fix).items, *in_file(file, Fix)]
+    fixes = tuple(fix for fix in known if fix.name == name)
+    moves = []
+    for number in (0, 1):
+        with PairSet(program, "set", fixes, compare=number == 0) as pairs:
+            pairs.begin(time.monotonic_ns() + 60_000_000_000)
+            moves.append(Moves(pairs.baseline.moved, pairs.treated.moved))
+    assert len(moves[0].untreated) == 4
+    assert bool(otherwise(moves)) is told

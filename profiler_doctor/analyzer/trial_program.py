@@ -44,10 +44,12 @@ class Pace:
     ready_after: int
     compare_at: tuple[int, ...] = ()
     """Calls of a treated root, from 0, that are held against untreated copies."""
+    moved_at: int = 5
+    """The boundary at which each side tells how far its weights have come: the same in all sets of a trial."""
 
     @staticmethod
     def of(known_steps: int, compare: bool) -> Pace:
         """A short script is treated at once, and compared at two of its calls instead of three."""
         if 0 < known_steps < SHORT_RUN_STEPS:
-            return Pace(1, 4, (0, 1)) if compare else Pace(1, 3)
+            return Pace(1, 4, (0, 1), moved_at=3) if compare else Pace(1, 3, moved_at=3)
         return Pace(2, 8, (0, 1, 4)) if compare else Pace(2, 5)
