@@ -159,8 +159,8 @@ def test_blocks_are_long_enough_for_the_faster_side_but_not_endless_for_the_slow
 def test_short_scripts_are_treated_sooner_and_both_sides_keep_the_same_pace() -> None:
     assert Pace.of(0, compare=True) == Pace(2, 8, (0, 1, 4))
     assert Pace.of(500, compare=False) == Pace(2, 5)
-    assert Pace.of(12, compare=True) == Pace(1, 4, (0, 1))
-    assert Pace.of(12, compare=False) == Pace(1, 3)
+    assert Pace.of(12, compare=True) == Pace(1, 4, (0, 1), moved_at=3)
+    assert Pace.of(12, compare=False) == Pace(1, 3, moved_at=3)
 
 
 def test_a_compiler_gets_two_shares_of_what_is_left_and_the_joint_trial_one() -> None:
