@@ -182,12 +182,13 @@ class Trace:
         return np.sort(np.concatenate([np.empty(0, np.int64), *map(self._rows_of, there)]), kind="stable")
 
     def _rows_of(self, category: str) -> Ints:
-        """The rows of one category; kept, where those of several together are soon put in order again."""
+        """The rows of one category; kept in 32 bits, where those of several together are soon put in order again."""
         key = ("rows", category)
         if key not in self.cache:
             code = self.events.categories.index(category)
-            self.cache[key] = np.flatnonzero((self.events.category == code) & (self.events.phase == ord("X")))
-        return self.cache[key]  # type: ignore[return-value]  # the cache holds what this method put there
+            found = np.flatnonzero((self.events.category == code) & (self.events.phase == ord("X")))
+            self.cache[key] = found.astype(np.int32)
+        return self.cache[key].astype(np.int64)  # type: ignore[attr-defined,no-any-return]  # what was put there
 
     def rows_named(self, test: Callable[[str], object], among: Iterable[str]) -> Ints:
         """Rows of complete events of the categories `among` whose name passes `test`."""

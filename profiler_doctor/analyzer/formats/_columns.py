@@ -144,7 +144,7 @@ class Columns:
 
     def events(self) -> Events:
         """The finished columns; the growing ones are used up."""
-        core = {name: growing.values.astype(CORE[name], copy=False) for name, growing in self.core.items()}
+        core = {name: self.core.pop(name).values.astype(CORE[name], copy=False) for name in CORE}
         names, categories = self.names.table, list(self.category_texts.table)
         _fill_categories(core, names, categories, tuple(self.threads.known))
         arguments = self._finished_arguments()
