@@ -112,7 +112,7 @@ def test_jit_is_verified_on_a_function_of_many_small_operations(tmp_path: Path) 
     [
         ("x = x if x.sum() > 0 else x + 1", "TracerBoolConversionError"),
         ("print('step')", "what it prints"),
-        ("import numpy; x = x + numpy.random.rand()", "output"),
+        ("import numpy; x = x + numpy.random.rand()", "random numbers"),
     ],
 )
 def test_what_tracing_would_freeze_is_never_verified(tmp_path: Path, special: str, reason: str) -> None:
@@ -148,6 +148,18 @@ def test_a_frozen_counter_a_lost_change_of_an_argument_and_other_values_are_seen
     assert lost.reasons == ("arguments[0][0]",)
     _, baked = JaxShadow(jax, jax.numpy.abs, 0.0).compared(lambda x: x, (x,), {}, thorough=True)
     assert baked.reasons == ("on other values output",)
+
+    def drawing(x: Any) -> Any:
+        return x * numpy.random.rand()
+
+    _, frozen = JaxShadow(jax, drawing, 0.0).compared(lambda x: x * 0.5, (x,), {}, thorough=True)
+    assert "it draws random numbers differently" in frozen.reasons
+    _, drawn = JaxShadow(jax, drawing, 0.0).compared(drawing, (x,), {}, thorough=True)
+    assert drawn.equal is True
+    _, clocked = JaxShadow(jax, lambda x: x * time.perf_counter_ns(), 0.0).compared(
+        lambda x: x, (x,), {}, thorough=True
+    )
+    assert not clocked.equal
 
 
 @pytest.mark.parametrize(

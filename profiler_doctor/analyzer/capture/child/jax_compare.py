@@ -13,12 +13,16 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from profiler_doctor.analyzer.capture.child.compare import Comparison
+from profiler_doctor.analyzer.capture.child.generators import Generators
 from profiler_doctor.analyzer.capture.child.printing import Printing
 
 TOLERANCES = {"float64": 1e-10, "complex128": 1e-10, "float32": 1e-5, "complex64": 1e-5, "float16": 1e-2}
 """Relative L2 by type, as for torch; a fused program adds up in another order."""
 SMALLER_FLOATS = 2e-2
 """... for bfloat16 and the 8-bit types."""
+
+RESTLESS = 0.01
+"""Relative difference of two untreated runs from which on nothing can be held against them."""
 
 Leaves = dict[str, Any]
 
@@ -43,27 +47,39 @@ class JaxShadow:
 
         `thorough`: learn the program's own noise, and compare on other values too.
         """
-        given = (args, dict(kwargs))
+        given, generators = (args, dict(kwargs)), Generators.now(None)
         try:
             expected = self._seen(self._real, copied(self._jax, given))[1]
+            moved = Generators.now(None)
+            generators.restore()
             if thorough:
                 again = self._seen(self._real, copied(self._jax, given))[1]
                 self._noise = {path: self._error(one, again.get(path)) for path, one in expected.items()}
         except Exception as error:
+            generators.restore()
             why = f"the function could not be called once more: {type(error).__name__}: {error}"
             return treated(*args, **kwargs), Comparison(None, reasons=(why,))
         kept = copied(self._jax, given)
+        others = self._on_other_values(treated, kept, generators) if thorough else Comparison(True)
+        generators.restore()
         output, found = self._seen(treated, given, aloud=True)
-        verdict = self._judged(expected, found)
-        return output, verdict.joined(self._on_other_values(treated, kept)) if thorough else verdict
+        verdict = self._judged(expected, found).joined(others)
+        restless = [path for path, noise in self._noise.items() if noise > RESTLESS]
+        if restless:
+            verdict = verdict.joined(Comparison(None, reasons=(f"{restless[0]} is another in every untreated run",)))
+        if not moved.same(Generators.now(None)):
+            verdict = verdict.joined(Comparison(False, reasons=("it draws random numbers differently",)))
+        return output, verdict
 
-    def _on_other_values(self, treated: Callable[..., Any], given: Any) -> Comparison:
+    def _on_other_values(self, treated: Callable[..., Any], given: Any, generators: Generators) -> Comparison:
         """The same with every floating-point array negated; where the user's function takes them at all."""
         other = self._jax.tree_util.tree_map(self._negated, given)
+        generators.restore()
         try:
             expected = self._seen(self._real, copied(self._jax, other))[1]
         except Exception:
             return Comparison(True)
+        generators.restore()
         try:
             return self._judged(expected, self._seen(treated, other)[1], "on other values ")
         except Exception as error:
