@@ -2,8 +2,8 @@
 
 Frozen dataclasses of plain values: whoever holds the document needs neither torch nor pandas nor the trace. The field
 names are the document's names (DESIGN.md, "The document"); they may grow, but a name never changes its meaning.
-Times are integer nanoseconds, shares run from 0 to 1. Its parts lie beside it: `totals`, `tables`, `timeline`, `counts`. They
-and this module import the standard library alone, because the user's process loads them too.
+Times are integer nanoseconds, shares run from 0 to 1. Its parts lie beside it: `totals`, `tables`, `timeline`,
+`counts`. They and this module import the standard library alone, because the user's process loads them too.
 """
 
 from __future__ import annotations
