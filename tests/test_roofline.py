@@ -39,8 +39,11 @@ def test_of_products_inside_each_other_the_innermost_counts(tmp_path: Path) -> N
 
 def test_shapes_that_no_machine_could_work_on_have_no_cost(tmp_path: Path) -> None:
     builder = TraceBuilder().op("aten::mm", 0, 9, **shapes([1 << 40, 1 << 40], [1 << 40, 8]))
+    builder.op("aten::mm", 10, 9, **shapes([1 << 24, 1 << 20], [1 << 20, 1 << 27])).op(
+        "aten::add", 20, 9, **shapes([8], [8])
+    )
 
-    table = op_costs(builder.op("aten::add", 10, 9, **shapes([8], [8])).trace(tmp_path))
+    table = op_costs(builder.trace(tmp_path))
 
     assert table["op"].tolist() == ["aten::add"]
 

@@ -22,6 +22,10 @@ ATTENTION = re.compile(
 )
 
 
+LARGEST = 1 << 60
+"""Operations or bytes of one call from which on its shapes are damage: more than any device does in an hour."""
+
+
 @dataclass(frozen=True)
 class Cost:
     """Of one call. `kind`: matmul, convolution, attention or pointwise; `type` as the profiler names it."""
@@ -34,6 +38,11 @@ class Cost:
 
 def cost(name: str, given: Sequence[Operand]) -> Cost | None:
     """The cost of one call of the op `name`; None where the op is not one of these, or its shapes do not tell."""
+    found = _cost(name, given)
+    return found if found is None or max(found.flops, found.bytes) < LARGEST else None
+
+
+def _cost(name: str, given: Sequence[Operand]) -> Cost | None:
     if name in PRODUCTS:
         return _summed("matmul", given, PRODUCTS[name](given))
     if ATTENTION.match(name):

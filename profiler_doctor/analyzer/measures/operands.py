@@ -14,6 +14,9 @@ ARGUMENTS = ("Input Dims", "Input type", "Input Strides", "Concrete Inputs")
 WIDTHS = {"double": 8, "long int": 8, "long": 8, "float": 4, "int": 4, "c10::Half": 2, "c10::BFloat16": 2, "half": 2}
 """Bytes of one element by the profiler's type name; what is not here counts one byte."""
 
+MOST_ELEMENTS = 1 << 48
+"""From here on a shape is damage."""
+
 
 @dataclass(frozen=True)
 class Operand:
@@ -54,7 +57,7 @@ def list_dims(trace: Trace, row: int) -> tuple[tuple[int, ...], ...]:
     first = dims[0] if dims else None
     if not isinstance(first, list) or not all(isinstance(shape, list) for shape in first):
         return ()
-    return tuple(_numbers(shape) for shape in first)
+    return tuple(_shape(shape) for shape in first)
 
 
 class _Calls:
@@ -100,7 +103,7 @@ def _operands(
         layout = _numbers(strides[place]) if place < len(strides) else ()
         found.append(
             Operand(
-                dims=_numbers(shape),
+                dims=_shape(shape),
                 type=str(types[place]) if place < len(types) else "",
                 strides=layout if layout and len(layout) == len(_numbers(shape)) else None,
                 value=str(values[place]) if place < len(values) else "",
@@ -134,8 +137,14 @@ def _from_json(text: str) -> list[object]:
     return value if isinstance(value, list) else []
 
 
+def _shape(value: object) -> tuple[int, ...]:
+    """The dimensions of a tensor, () for anything else and where no machine could hold such a tensor."""
+    dims = _numbers(value)
+    return dims if prod(dims) < MOST_ELEMENTS else ()
+
+
 def _numbers(value: object) -> tuple[int, ...]:
-    """A shape; () for a list of shapes (a list of tensors) and for anything else."""
+    """A list of whole numbers; () for a list of lists (of tensors) and for anything else."""
     if isinstance(value, list) and all(isinstance(number, int) for number in value):
         return tuple(value)
     return ()

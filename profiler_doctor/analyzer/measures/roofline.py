@@ -20,8 +20,6 @@ TF32 = re.compile(r"tf32|s1688|tensorop_s\d", re.IGNORECASE)
 """Kernels that multiply float matrices in tf32 (RULES.md, PRC001)."""
 LEAVES = re.compile(r"HtoD|DtoH|PtoP|HtoH")
 """Copies that leave the device: its memory's speed is not what bounds them."""
-LARGEST = 1 << 60
-"""Operations or bytes of one call from which on its shapes are damage: more than any device does in an hour."""
 KEYS = ["op", "kind", "type", "device"]
 
 
@@ -41,7 +39,7 @@ def op_costs(trace: Trace) -> pd.DataFrame:
     costs: list[Cost] = []
     for combination in combinations(trace, rows):
         found = cost(trace.events.name_of(int(combination[0])), operands(trace, int(combination[0])))
-        if found is not None and max(found.flops, found.bytes) < LARGEST:
+        if found is not None:
             known[combination] = len(costs)
             costs.append(found)
     priced = rows[known[rows] >= 0]
