@@ -51,8 +51,15 @@ def test_a_mask_that_was_seen_to_be_causal_is_told_so(tmp_path: Path) -> None:
     assert "is given a mask that equals the causal one" in seen.message
     assert "GPU" not in seen.message
     assert seen.edit is not None
-    # of 511 · 511 pairs 512 · 511 / 2 are needed: 256/511 of 200 µs stay
-    assert stake_of(trace, [seen.edit]).ns_per_step == pytest.approx(200_000 * 255 / 511, abs=2)
+    # a CPU computes 511 keys in one block with or without a mask: only the mask's own fifth of 200 µs can go
+    assert stake_of(trace, [seen.edit]).ns_per_step == pytest.approx(200_000 * 0.2, abs=2)
+
+
+def test_of_four_blocks_of_keys_a_cpu_leaves_out_those_above_the_diagonal(tmp_path: Path) -> None:
+    [seen] = ask(RULE, on_cpu(tmp_path, given(([2048, 2048], "bool"), tokens=2048)))
+
+    # (1 + 2 + 3 + 4) of 16 pairs of blocks are computed, without the mask's fifth: half of it stays
+    assert seen.edit is not None and set(seen.edit.keep.values()) == {10 / 16 * 0.8}
 
 
 def test_a_mask_that_was_not_seen_is_told_with_a_condition(tmp_path: Path) -> None:
