@@ -15,7 +15,8 @@ from profiler_doctor.analyzer.model import Diagnosis, Finding, HealthNote, Stake
 from profiler_doctor.analyzer.tables import KernelRow, ModuleRow, OpRow, SyncRow, Tables
 from profiler_doctor.analyzer.totals import Step
 from profiler_doctor.reports import page as page_module
-from profiler_doctor.reports.page import prose, render
+from profiler_doctor.reports.page import render
+from profiler_doctor.reports.page_frame import prose
 from tests import documents
 from tests.page_text import PageText
 

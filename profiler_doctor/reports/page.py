@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 
 from jinja2 import Environment
-from markupsafe import Markup, escape
+from markupsafe import Markup
 
 from profiler_doctor.analyzer.kinds import Report
 from profiler_doctor.analyzer.model import Diagnosis
@@ -115,19 +115,8 @@ def _templates() -> Environment:
     templates.globals.update(story=story, findings=findings, doubts=doubts, ranking=ranking)
     templates.globals.update(draw=charts, draw_steps=step_strip, promises=promises, roofs=roofs)
     templates.filters["code_line"] = wording.code_line
-    templates.filters["prose"] = prose
     templates.filters["in_script"] = _in_script
     return templates
-
-
-def prose(text: object, limit: int = wording.NAME_LIMIT) -> Markup:
-    """A sentence of ours: escaped, and what stands between backticks as code."""
-    pieces = wording.plain(text, limit).split("`")
-    whole = len(pieces) - 1 + len(pieces) % 2  # a last tick without a partner stays one
-    told = [
-        Markup("<code>{}</code>").format(piece) if at % 2 else escape(piece) for at, piece in enumerate(pieces[:whole])
-    ]
-    return Markup().join([*told, *(escape(f"`{piece}") for piece in pieces[whole:])])
 
 
 def _in_script(value: object) -> Markup:

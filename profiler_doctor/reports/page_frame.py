@@ -6,7 +6,7 @@ from functools import cache
 from pathlib import Path
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from profiler_doctor import __version__
 from profiler_doctor.reports import scripts, wording
@@ -23,7 +23,18 @@ def templates() -> Environment:
     )
     made.globals.update(say=wording, version=__version__)
     made.filters["plain"] = wording.plain
+    made.filters["prose"] = prose
     return made
+
+
+def prose(text: object, limit: int = wording.NAME_LIMIT) -> Markup:
+    """A sentence of ours: escaped, and what stands between backticks as code."""
+    pieces = wording.plain(text, limit).split("`")
+    whole = len(pieces) - 1 + len(pieces) % 2  # a last tick without a partner stays one
+    told = [
+        Markup("<code>{}</code>").format(piece) if at % 2 else escape(piece) for at, piece in enumerate(pieces[:whole])
+    ]
+    return Markup().join([*told, *(escape(f"`{piece}") for piece in pieces[whole:])])
 
 
 def frame(*fingerprints: str) -> dict[str, object]:
