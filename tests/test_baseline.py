@@ -45,6 +45,14 @@ def test_updating_one_workload_leaves_the_others(tmp_path: Path) -> None:
     assert sorted(baseline.load(path).workloads) == ["a", "b"]
 
 
+def test_whoever_writes_over_a_file_that_cannot_be_read_is_told_what_is_lost(tmp_path: Path) -> None:
+    good, broken = baseline.save(tmp_path / "good.json", {"a": entry()}), tmp_path / "broken.json"
+    broken.write_text("{ half", encoding="utf-8")
+
+    assert baseline.lost(broken) == "The old file could not be read, so nothing of it was kept."
+    assert [baseline.lost(path) for path in (good, tmp_path / "missing.json")] == ["", ""]
+
+
 def test_git_sees_it_in_the_folder_that_it_otherwise_ignores(tmp_path: Path) -> None:
     folder = tmp_path / ".profiler-doctor"
     folder.mkdir()
@@ -59,11 +67,13 @@ def test_git_sees_it_in_the_folder_that_it_otherwise_ignores(tmp_path: Path) -> 
     ("content", "kind", "words"),
     [
         ("{ half", BrokenBaseline, "is not JSON"),
+        ("", BrokenBaseline, "it is empty"),
+        ("{\n<<<<<<< HEAD\n}", BrokenBaseline, "git left a conflict in it"),
         ("[]", BrokenBaseline, "no schema_version"),
         ('{"traceEvents": []}', BrokenBaseline, "no schema_version"),
         ('{"schema_version": 1, "workloads": {"a": {"command": 5}}}', BrokenBaseline, "a field that does not fit"),
         ('{"schema_version": 0, "workloads": {}}', NoBaseline, "an older profiler-doctor"),
-        ('{"schema_version": 9, "workloads": {}}', NoBaseline, "a newer profiler-doctor"),
+        ('{"schema_version": 9, "workloads": {}}', NoBaseline, "a newer profiler-doctor.*update profiler-doctor here"),
     ],
 )
 def test_a_file_that_cannot_be_used_is_told_in_a_sentence(
@@ -123,7 +133,8 @@ def test_stored_times_call_only_a_large_loss_that_every_process_shows_a_regressi
 def test_stored_times_are_not_compared_on_another_machine_or_a_busy_one() -> None:
     stored = entry(time=StoredTime(step_ns=(5,), cpu_ns=(5,), machine_ns=1000))
 
-    assert stored_time.hindrance(stored, {**HERE, "cpu": "Xeon"}, 1000) == "the cpu was Zen 4 and is Xeon"
+    elsewhere = stored_time.hindrance(stored, {**HERE, "cpu": "Xeon"}, 1000)
+    assert elsewhere.startswith("the cpu was Zen 4 and is Xeon; --base REV")
     assert "takes 1.20 times as long" in stored_time.hindrance(stored, HERE, 1200)
     assert stored_time.hindrance(stored, HERE, 1050) == ""
     assert stored_time.hindrance(entry(), HERE, 1000) == "the baseline holds no times"

@@ -182,7 +182,7 @@ def test_a_missing_baseline_cannot_be_compared_with_and_strict_fails(tmp_path: P
     answer, strict = doctor(tmp_path, "train.py"), doctor(tmp_path, "train.py", "--strict")
 
     assert (answer.returncode, strict.returncode) == (3, 1)
-    assert "There is no baseline" in answer.stdout
+    assert answer.stdout.startswith("Nothing was compared: There is no baseline")
 
 
 @pytest.mark.parametrize(
@@ -230,6 +230,8 @@ def test_on_another_machine_counters_are_compared_and_time_is_not(project: Path,
         (("train.py", "--format", "xml"), "Choose from text, json, md"),
         (("train.py", "--time", "soon"), "--time must be a share"),
         (("train.py", "--base", "nothing"), "no git repository"),
+        (("train.py", "--base", "HEAD", "--update"), "--base and --update exclude each other"),
+        (("train.py", "--base", "HEAD", "--baseline", "b.json"), "--base and --baseline exclude each other"),
     ],
 )
 def test_what_cannot_be_done_is_said_in_a_sentence(tmp_path: Path, words: tuple[str, ...], said: str) -> None:

@@ -122,6 +122,10 @@ def test_under_other_circumstances_a_difference_says_nothing_and_equality_still_
     assert {row.name: row.status for row in rows}["allocated_bytes"] == "not comparable"
     assert {row.name: row.status for row in rows}["ops"] == "same"
     assert checked(rows=rows).exit_code == ExitCode.INCONCLUSIVE
+    assert checked(rows=rows).doubts == (
+        "1 counter differs (allocated_bytes first), but torch was 2.5 and is 2.6; "
+        "--base REV compares both here and now",
+    )
 
 
 def test_strict_lets_nothing_undecided_pass_and_worse_stays_worse() -> None:

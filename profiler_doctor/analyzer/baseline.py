@@ -16,7 +16,9 @@ from profiler_doctor.analyzer.files import write_whole
 
 SCHEMA_VERSION = 1
 FILE = Path(HOME) / "baseline.json"
-UPDATE = "`profiler-doctor check --update` writes a new one"
+UPDATE = "the same command with --update writes a new one"
+CONFLICT = b"<<<<<<< "
+"""How a line begins that git could not merge."""
 EVERYWHERE = ("profiler_doctor", "torch", "device", "devices", "isa", "threads")
 """Circumstances on which counters depend: another version or device calls other ops."""
 
@@ -98,14 +100,19 @@ def load(path: Path) -> Baseline:
     try:
         content = path.read_bytes()
     except FileNotFoundError:
-        raise NoBaseline(f"There is no baseline {path}: {UPDATE}, or compare with a revision by --base REV.") from None
+        raise NoBaseline(
+            f"There is no baseline {path}: the same command with --update writes it, to be committed; or --base REV "
+            "compares with a revision and needs none."
+        ) from None
     except OSError as error:
         raise BrokenBaseline(f"The baseline {path} cannot be read: {error.strerror or error}.") from error
     _check_version(content, path)
     try:
         return msgspec.json.decode(content, type=Baseline)
     except msgspec.ValidationError as error:
-        raise BrokenBaseline(f"The baseline {path} has a field that does not fit: {error}. {UPDATE}.") from error
+        raise BrokenBaseline(
+            f"The baseline {path} has a field that does not fit: {error}. Mend it, or {UPDATE}."
+        ) from error
 
 
 def entry(baseline: Baseline, workload: str, path: Path) -> Entry:
@@ -114,7 +121,8 @@ def entry(baseline: Baseline, workload: str, path: Path) -> Entry:
     if found is None:
         known = ", ".join(sorted(baseline.workloads)) or "none"
         raise NoBaseline(
-            f"The baseline {path} holds nothing about the workload {workload!r} (it has {known}): {UPDATE}."
+            f"The baseline {path} holds nothing about the workload {workload!r} (it has {known}): the same command "
+            "with --update adds it."
         )
     return found
 
@@ -122,7 +130,7 @@ def entry(baseline: Baseline, workload: str, path: Path) -> Entry:
 def save(path: Path, entries: Mapping[str, Entry]) -> Path:
     """Write these workloads over those of the file, and leave its others; sorted, so that a diff shows what changed.
 
-    A file that cannot be read is written anew: whoever updates has seen the sentence about it.
+    A file that cannot be read is written anew, and what it said of other workloads is gone (`lost` says so before).
     """
     try:
         known = load(path)
@@ -133,6 +141,15 @@ def save(path: Path, entries: Mapping[str, Entry]) -> Path:
         _let_through(path.parent / ".gitignore")
     document = asdict(Baseline(workloads=workloads))
     return write_whole(path, f"{json.dumps(document, indent=1, sort_keys=True)}\n".encode())
+
+
+def lost(path: Path) -> str:
+    """What `save` cannot keep of a file that is there, as a sentence; empty: it keeps the other workloads."""
+    try:
+        load(path)
+    except UserError:
+        return "The old file could not be read, so nothing of it was kept." if path.exists() else ""
+    return ""
 
 
 def differing(entry: Entry, circumstances: Mapping[str, object], *, time: bool) -> tuple[str, ...]:
@@ -155,15 +172,18 @@ def _check_version(content: bytes, path: Path) -> None:
     try:
         parsed = msgspec.json.decode(content)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise BrokenBaseline(f"The baseline {path} is not JSON ({error}). Mend it, or {UPDATE}.") from error
+        why = "git left a conflict in it" if CONFLICT in content else str(error) if content.strip() else "it is empty"
+        raise BrokenBaseline(f"The baseline {path} is not JSON: {why}. Mend it, or {UPDATE}.") from error
     version = parsed.get("schema_version") if isinstance(parsed, dict) else None
     if not isinstance(version, int):
-        raise BrokenBaseline(f"{path} is not a baseline of profiler-doctor: it has no schema_version. {UPDATE}.")
+        raise BrokenBaseline(
+            f"{path} is not a baseline of profiler-doctor: it has no schema_version. Name another file, or {UPDATE}."
+        )
     if version != SCHEMA_VERSION:
-        age = "an older" if version < SCHEMA_VERSION else "a newer"
+        age, cure = ("an older", UPDATE) if version < SCHEMA_VERSION else ("a newer", "update profiler-doctor here")
         raise NoBaseline(
             f"The baseline {path} was written by {age} profiler-doctor (version {version}, this one reads "
-            f"{SCHEMA_VERSION}), so nothing can be compared: {UPDATE}."
+            f"{SCHEMA_VERSION}), so nothing can be compared: {cure}."
         )
 
 

@@ -152,6 +152,8 @@ class Check:
         more = f" and {len(worse) - 1} more" if len(worse) > 1 else ""
         if worse:
             return f"Performance got worse: {worse[0]}{more}."
+        if doubts and all(workload.problem and not workload.budgets for workload in self.workloads):
+            return f"Nothing was compared: {doubts[0]}."
         if doubts:
             return f"No regression was found, but not everything could be compared: {doubts[0]}."
         return "No regression: the counters are as they were, and nothing else says otherwise."
@@ -272,6 +274,7 @@ def _doubts(checked: Checked) -> Iterator[str]:
         yield checked.problem
     differing = [row for row in checked.rows if row.status == "not comparable"]
     if differing:
-        yield f"{differing[0].name} and perhaps others differ, but {differing[0].note}"
+        number = "1 counter differs" if len(differing) == 1 else f"{len(differing)} counters differ"
+        yield f"{number} ({differing[0].name} first), but {differing[0].note}; --base REV compares both here and now"
     if checked.time.verdict in ("inconclusive", "not comparable"):
         yield checked.time.reason

@@ -16,6 +16,7 @@ LEAST_CHANGE = 0.25
 `--base`, which lets both take turns, to decide."""
 SAME_MACHINE = 0.10
 """A fixed piece of work must take as long as it did, within 10 %: else the machine is busy, or another one."""
+INSTEAD = "--base REV lets both take turns here, --no-time leaves time out"
 FLOOR_NS = 20_000
 """Below 20 µs a step nothing is called slower: the clocks and the hooks around a step cost some of that."""
 
@@ -43,10 +44,10 @@ def hindrance(entry: Entry, circumstances: Mapping[str, object], work_ns: int) -
         return "the baseline holds no times"
     others = differing(entry, circumstances, time=True)
     if others:
-        return f"the {others[0]}"
+        return f"the {others[0]}; {INSTEAD}"
     ratio = work_ns / entry.time.machine_ns
     if abs(ratio - 1) > SAME_MACHINE:
-        return f"the machine takes {ratio:.2f} times as long for the same work as when the baseline was made"
+        return f"the machine takes {ratio:.2f} times as long for the same work as when the baseline was made; {INSTEAD}"
     return ""
 
 

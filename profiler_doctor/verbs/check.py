@@ -22,6 +22,7 @@ from profiler_doctor.analyzer.workloads import Workload, share, workloads
 from profiler_doctor.verbs.check_output import CheckOutput, show
 from profiler_doctor.verbs.choice import every_rule, selection
 from profiler_doctor.verbs.history import remember
+from profiler_doctor.verbs.output import BadOption
 from profiler_doctor.verbs.progress import Progress, progress
 
 
@@ -78,7 +79,13 @@ class Checking:
 
 
 def check(options: CheckOptions) -> ExitCode:
-    """Check each workload, show what changed, and answer with the exit code."""
+    """Check each workload, show what changed, and answer with the exit code.
+
+    Raises BadOption where two options contradict each other.
+    """
+    if options.base is not None and (options.update or options.baseline is not None):
+        other = "--update" if options.update else "--baseline"
+        raise BadOption(f"--base and {other} exclude each other: a revision needs no baseline. Leave one of them out.")
     wanted = _wanted(options)
     for workload in wanted:
         Target(script=workload.script, module=workload.module).check()
@@ -147,9 +154,10 @@ def _updated(run: Checking, wanted: tuple[Workload, ...]) -> Check:
         counted = dict(head.counters.exact)
         written = Checked(name=workload.name, command=command, against="nothing", counters=counted, updated=True)
         done.append(replace(written, budgets=limits))
+    gone = baseline.lost(_path(run.options))
     path = baseline.save(_path(run.options), entries)
     if not run.options.output.quiet:
-        sys.stderr.write(f"The baseline {path} was written; commit it.\n")
+        sys.stderr.write(f"The baseline {path} was written; commit it. {gone}".rstrip() + "\n")
     return Check(workloads=tuple(done), environment=around, strict=run.options.strict)
 
 
