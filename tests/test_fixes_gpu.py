@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -109,7 +110,8 @@ class FakeTensorRT:
     Logger = type("Logger", (), {"ERROR": 1, "__init__": lambda self, level: None})
     NetworkDefinitionCreationFlag = SimpleNamespace(EXPLICIT_BATCH=0)
     MemoryPoolType = SimpleNamespace(WORKSPACE="workspace")
-    BuilderFlag = SimpleNamespace(FP16="fp16")
+    BuilderFlag = SimpleNamespace(FP16="fp16", INT8="int8")
+    IInt8EntropyCalibrator2 = type("IInt8EntropyCalibrator2", (), {})
     TensorIOMode = SimpleNamespace(INPUT="in", OUTPUT="out")
 
     def __init__(self) -> None:
@@ -122,13 +124,24 @@ class FakeTensorRT:
             set_memory_pool_limit=lambda pool, size: note((pool, size)),
             add_optimization_profile=lambda profile: None,
             set_flag=note,
+            set_calibration_profile=lambda profile: note("calibrated for the profile"),
+            int8_calibrator=None,
         )
         return SimpleNamespace(
             create_network=lambda flags: SimpleNamespace(get_input=lambda place: SimpleNamespace(name=f"x{place}")),
             create_builder_config=lambda: config,
             create_optimization_profile=lambda: SimpleNamespace(set_shape=lambda *shape: note(shape)),
-            build_serialized_network=lambda network, config: b"plan",
+            build_serialized_network=lambda network, config: self.built(config.int8_calibrator),
         )
+
+    def built(self, calibrator: Any) -> bytes:
+        """Calibrates as the package does: a cache that is there, or batches until there is none."""
+        if calibrator is not None and calibrator.read_calibration_cache() is None:
+            names = [asked[0] for asked in self.asked if len(asked) == 4 and asked[0] in ("x0", "x1")]
+            while batch := calibrator.get_batch(names[::-1]):
+                self.asked.append((calibrator.get_batch_size(), batch))
+            calibrator.write_calibration_cache(memoryview(b"ranges"))
+        return b"plan"
 
     def OnnxParser(self, _network: Any, _logger: Any) -> Any:  # noqa: N802
         return SimpleNamespace(parse=lambda graph: graph != b"bad", get_error=lambda place: "an op of no kind")
@@ -147,31 +160,67 @@ def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeTensorRT:
 
 def test_an_engine_is_built_for_the_shape_at_hand_once_and_then_kept(fake: FakeTensorRT) -> None:
     x = torch.ones(2, 3)
-    assert _tensorrt.kept_engine(b"graph", [x], half=True) == b"plan"
+    assert _tensorrt.kept_engine(b"graph", [x], "FP16") == b"plan"
     assert fake.asked == [("workspace", 1 << 30), ("x0", (2, 3), (2, 3), (2, 3)), "fp16"]
     fake.asked.clear()
-    assert _tensorrt.kept_engine(b"graph", [x], half=True) == b"plan"
+    assert _tensorrt.kept_engine(b"graph", [x], "FP16") == b"plan"
     assert fake.asked == []
-    _tensorrt.kept_engine(b"graph", [x], half=False)
+    _tensorrt.kept_engine(b"graph", [x])
     assert len(fake.asked) == 2
 
 
 def test_an_engine_of_another_gpu_or_one_that_cannot_be_read_is_refused(
     fake: FakeTensorRT, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    _tensorrt.kept_engine(b"graph", [], half=False)
+    _tensorrt.kept_engine(b"graph", [])
     fake.readable = False
     with pytest.raises(Unsuitable, match=r"cannot be read here; delete .* to build it anew"):
-        _tensorrt.kept_engine(b"graph", [], half=False)
+        _tensorrt.kept_engine(b"graph", [])
     fake.readable = True
     monkeypatch.setattr(_tensorrt_cache, "_gpu", lambda: "another GPU")
-    _tensorrt.kept_engine(b"graph", [], half=False)
+    _tensorrt.kept_engine(b"graph", [])
     assert len(fake.asked) == 2  # built anew, in a folder of its own
+
+
+def test_eight_bits_are_calibrated_once_on_the_inputs_at_hand_by_their_names(
+    fake: FakeTensorRT, tmp_path: Path
+) -> None:
+    first, second = torch.ones(4, 3), torch.ones(4)
+    _tensorrt.kept_engine(b"graph", [first, second], "INT8")
+    assert fake.asked[3:] == ["int8", "calibrated for the profile", (4, [second.data_ptr(), first.data_ptr()])]
+    (ranges,) = tmp_path.rglob("calibration.cache")
+    assert ranges.read_bytes() == b"ranges"
+    fake.asked.clear()
+    (ranges.parent / "engine.plan").unlink()
+    _tensorrt.kept_engine(b"graph", [first, second], "INT8")
+    assert fake.asked[3:] == ["int8", "calibrated for the profile"]  # built anew from the ranges that were kept
+
+
+def test_the_key_of_an_engine_tells_its_precision_and_profile(fake: FakeTensorRT, tmp_path: Path) -> None:
+    for precision, shape in (("", (2, 3)), ("FP16", (2, 3)), ("INT8", (2, 3)), ("", (4, 3))):
+        fake.asked.clear()
+        _tensorrt.kept_engine(b"graph", [torch.ones(shape)], precision)
+    options = {json.loads(card.read_text(encoding="utf-8"))["options"] for card in tmp_path.rglob("built-for.json")}
+    assert options == {
+        f"precision={told} workspace=1073741824 profile={shape}"
+        for told, shape in (("FP32", "2x3"), ("FP16", "2x3"), ("INT8", "2x3"), ("FP32", "4x3"))
+    }
+
+
+@pytest.mark.parametrize("precision", ["FP16", "INT8"])
+def test_a_version_of_tensorrt_without_flags_for_precision_is_told_in_a_sentence(
+    fake: FakeTensorRT, monkeypatch: pytest.MonkeyPatch, precision: str
+) -> None:
+    monkeypatch.setattr(fake, "BuilderFlag", SimpleNamespace(), raising=False)
+    monkeypatch.setattr(fake, "NetworkDefinitionCreationFlag", SimpleNamespace(), raising=False)
+    with pytest.raises(Unsuitable, match=f"has no {precision}; convert the graph, or install a version before 11"):
+        _tensorrt.kept_engine(b"graph", [torch.ones(2)], precision)
+    assert _tensorrt.kept_engine(b"graph", [torch.ones(2)]) == b"plan"
 
 
 def test_a_graph_that_tensorrt_cannot_read_is_told_with_its_reason(fake: FakeTensorRT) -> None:
     with pytest.raises(Unsuitable, match="cannot read its graph: an op of no kind"):
-        _tensorrt.kept_engine(b"bad", [], half=False)
+        _tensorrt.kept_engine(b"bad", [])
 
 
 def test_the_engine_runs_on_torchs_own_memory_and_stream(fake: FakeTensorRT, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from profiler_doctor.fixes._cuda import on_cuda
 from profiler_doctor.fixes._engine import fits_inference, handed_over
 from profiler_doctor.fixes._onnx import exported
 from profiler_doctor.fixes._tensorrt_cache import engine_folder
+from profiler_doctor.fixes._tensorrt_calibrator import CALIBRATION_FILE, calibrator
 
 PACKAGES = ("tensorrt", "onnx", "onnxscript")
 WORKSPACE_BYTES = 1 << 30
@@ -29,17 +31,17 @@ def can_run(machine: Machine) -> str | None:
 
 
 @contextmanager
-def in_engine(root: Root, half: bool = False) -> Iterator[Callable[..., Any]]:
-    """The root's call in an engine. `half`: it may compute in float16."""
+def in_engine(root: Root, precision: str = "") -> Iterator[Callable[..., Any]]:
+    """The root's call in an engine. `precision`: what else than float32 it may compute in, "FP16" or "INT8"."""
 
     def build(module: Any, tensors: tuple[Any, ...]) -> Callable[..., Sequence[Any]]:
         outputs = module(*tensors)
-        return engine_call(kept_engine(exported(module, tensors), tensors, half), outputs)
+        return engine_call(kept_engine(exported(module, tensors), tensors, precision), outputs)
 
     yield handed_over(root, build)
 
 
-def kept_engine(graph: bytes, tensors: Sequence[Any], half: bool) -> Any:
+def kept_engine(graph: bytes, tensors: Sequence[Any], precision: str = "") -> Any:
     """The engine for this graph on this GPU: the kept one, or a new one, which is kept.
 
     Raises:
@@ -48,33 +50,65 @@ def kept_engine(graph: bytes, tensors: Sequence[Any], half: bool) -> Any:
     import tensorrt
 
     logger = tensorrt.Logger(tensorrt.Logger.ERROR)
-    file = engine_folder(graph, f"half={half} workspace={WORKSPACE_BYTES}") / ENGINE_FILE
+    file = engine_folder(graph, _options(tensors, precision)) / ENGINE_FILE
     if not file.exists():
-        _keep(file, _built(tensorrt, logger, graph, (tensors, half)))
+        _keep(file, _built(tensorrt, logger, graph, Wish(tensors, precision, file.parent)))
     engine = tensorrt.Runtime(logger).deserialize_cuda_engine(file.read_bytes())
     if engine is None:
         raise Unsuitable(f"the kept TensorRT engine cannot be read here; delete {file.parent} to build it anew")
     return engine
 
 
-def _built(tensorrt: Any, logger: Any, graph: bytes, wish: tuple[Sequence[Any], bool]) -> bytes:
-    tensors, half = wish
+@dataclass(frozen=True)
+class Wish:
+    """What an engine is to be built with."""
+
+    tensors: Sequence[Any]
+    """The inputs: their shapes are its profile, and their values what 8 bits are calibrated on."""
+    precision: str
+    folder: Path
+    """Where it will lie, and the ranges of its activations beside it."""
+
+
+def _options(tensors: Sequence[Any], precision: str) -> str:
+    """The build options in words, as part of the engine's key."""
+    profile = " ".join("x".join(map(str, tensor.shape)) or "scalar" for tensor in tensors)
+    return f"precision={precision or 'FP32'} workspace={WORKSPACE_BYTES} profile={profile}"
+
+
+def _built(tensorrt: Any, logger: Any, graph: bytes, wish: Wish) -> bytes:
     builder = tensorrt.Builder(logger)
-    network = builder.create_network(1 << int(tensorrt.NetworkDefinitionCreationFlag.EXPLICIT_BATCH))
+    explicit = getattr(tensorrt.NetworkDefinitionCreationFlag, "EXPLICIT_BATCH", None)  # always so from TensorRT 10 on
+    network = builder.create_network(0 if explicit is None else 1 << int(explicit))
     parser = tensorrt.OnnxParser(network, logger)
     if not parser.parse(graph):
         raise Unsuitable(f"TensorRT cannot read its graph: {parser.get_error(0)}")
     config, profile = builder.create_builder_config(), builder.create_optimization_profile()
     config.set_memory_pool_limit(tensorrt.MemoryPoolType.WORKSPACE, WORKSPACE_BYTES)
-    for place, tensor in enumerate(tensors):  # each shape has an engine of its own
-        profile.set_shape(network.get_input(place).name, *[tuple(tensor.shape)] * 3)
+    inputs = {network.get_input(place).name: tensor for place, tensor in enumerate(wish.tensors)}
+    for name, tensor in inputs.items():  # each shape has an engine of its own
+        profile.set_shape(name, *[tuple(tensor.shape)] * 3)
     config.add_optimization_profile(profile)
-    if half:
-        config.set_flag(tensorrt.BuilderFlag.FP16)
+    _allow(tensorrt, config, wish.precision)
+    if wish.precision == "INT8":
+        config.int8_calibrator = calibrator(tensorrt, inputs, wish.folder / CALIBRATION_FILE)
+        config.set_calibration_profile(profile)
     plan = builder.build_serialized_network(network, config)
     if plan is None:
         raise Unsuitable("TensorRT found no way to build it")
     return bytes(plan)
+
+
+def _allow(tensorrt: Any, config: Any, precision: str) -> None:
+    """Let layers compute in it. Raises Unsuitable for TensorRT 11 and later, where the graph's types alone decide."""
+    flag = getattr(tensorrt.BuilderFlag, precision, None) if precision else None
+    if flag is not None:
+        config.set_flag(flag)
+    elif precision:
+        raise Unsuitable(
+            f"this version of TensorRT takes no precision beside the graph's own, and the graph has no {precision}; "
+            "convert the graph, or install a version before 11"
+        )
 
 
 def _keep(file: Path, plan: bytes) -> None:

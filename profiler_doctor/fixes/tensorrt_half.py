@@ -28,7 +28,7 @@ torch.onnx.export(model.eval(), example_inputs, "model.onnx", dynamo=True)
     rank=COMPILER_RANK + 1,
     tolerance=1e-2,
     applies=can_run,
-    treat=partial(in_engine, half=True),
+    treat=partial(in_engine, precision="FP16"),
     freezes=True,
     variant_of="tensorrt",
     excludes=ENGINE,
