@@ -15,6 +15,7 @@ torch = pytest.importorskip("torch")
 
 from profiler_doctor.analyzer.capture.child import users_function  # noqa: E402
 from profiler_doctor.analyzer.capture.child.functions import Function, the_step  # noqa: E402
+from profiler_doctor.analyzer.capture.child.replacing import keep_from_compilers  # noqa: E402
 from profiler_doctor.analyzer.capture.child.tracebacks import OURS  # noqa: E402
 from profiler_doctor.analyzer.capture.child.treat import Treatment  # noqa: E402
 from profiler_doctor.analyzer.kinds import Fix, Machine, Root  # noqa: E402
@@ -160,6 +161,22 @@ def test_a_method_is_heard_with_its_object(heard: Callable[[Any], Marked]) -> No
 
     assert engine.run(2) == 6
     assert marked.calls == [((engine, 2), {})]
+
+
+def test_a_function_that_the_script_compiles_is_heard_and_stays_compiled(heard: Callable[[Any], Marked]) -> None:
+    def doubled(x: Any) -> Any:
+        return x * 2
+
+    keep_from_compilers(Marked.seen, inside=False)
+    graphs: list[int] = []
+    compiled = torch.compile(doubled, backend=lambda graph, _: graphs.append(1) or graph.forward)
+    marked, x = heard(doubled), torch.ones(3)
+
+    results = [compiled(x) for _ in range(4)]
+
+    assert len(marked.calls) == 3
+    assert graphs == [1]
+    assert all(torch.equal(result, x * 2) for result in results)
 
 
 def test_an_exception_passes_and_its_own_line_is_in_the_traceback(heard: Callable[[Any], Marked]) -> None:

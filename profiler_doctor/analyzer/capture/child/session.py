@@ -78,7 +78,7 @@ class Session:
         self.marks.roots.install()
         self._undo += sources.listen(self.torch, self.marks)
         if self.plan.source is not None and self.plan.source.function:
-            users_function.hear(self.marks.roots, self.torch, self.plan.source.function)
+            users_function.hear(self.marks.roots, self.torch, self.plan.source.function, self.guarded)
         os.register_at_fork(after_in_child=self._forked)
         atexit.register(self.finish)
         self.say("torch", version=str(self.torch.__version__))

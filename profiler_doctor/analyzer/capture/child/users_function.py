@@ -11,7 +11,7 @@ import dis
 import gc
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from types import CellType, CodeType, FrameType, FunctionType
 from typing import TYPE_CHECKING, Any
 
@@ -40,8 +40,11 @@ def key_of(code: CodeType) -> str:
     return f"{code.co_filename}:{code.co_firstlineno}:{code.co_name}"
 
 
-def hear(roots: Roots, torch: Any, key: str) -> None:
-    """From its second call on, see the calls of the function of this key as those of a root."""
+def hear(roots: Roots, torch: Any, key: str, guarded: Callable[[], AbstractContextManager[None]] = nullcontext) -> None:
+    """From its second call on, see the calls of the function of this key as those of a root.
+
+    `guarded`: around what is ours in the script's calls.
+    """
     before = sys.getprofile()
 
     def look(frame: FrameType, event: Any, arg: Any) -> None:
@@ -49,8 +52,9 @@ def hear(roots: Roots, torch: Any, key: str) -> None:
             before(frame, event, arg)
         if event == "call" and key_of(frame.f_code) == key:
             sys.setprofile(before)
-            for function in _functions(frame.f_code):
-                _lead_to(function, _stand_in(roots, torch, function))
+            with guarded():
+                for function in _functions(frame.f_code):
+                    _lead_to(function, _stand_in(roots, torch, function))
 
     sys.setprofile(look)
 
@@ -61,6 +65,7 @@ def users_function(torch: Any, function: FunctionType) -> Any:
     def forward(_self: Any, *args: Any, **kwargs: Any) -> Any:
         return function(*args, **kwargs)
 
+    keep_from_compilers(forward, inside=False)  # the function is compiled where the script has it compiled
     name = function.__name__ if function.__name__.isidentifier() else "function"
     module = type(name, (torch.nn.Module,), {"forward": forward, "outside": lambda _self: Outside(torch, function)})()
     return module.eval()
@@ -181,12 +186,10 @@ def _lead_to(function: FunctionType, stand_in: Callable[..., Any]) -> None:
 
 
 def _functions(code: CodeType) -> list[FunctionType]:
-    """All functions of this code; a compiler runs another code object than the function's own."""
-    direct = [found for found in gc.get_referrers(code) if isinstance(found, FunctionType) and found.__code__ is code]
-    if direct:
-        return direct
+    """All functions of this code. A compiler runs another code object than the function's own, with the same key."""
     key = key_of(code)
-    return [found for found in gc.get_objects() if isinstance(found, FunctionType) and key_of(found.__code__) == key]
+    # `type`, not `isinstance`: that asks the object, which may be a proxy of something gone
+    return [found for found in gc.get_objects() if type(found) is FunctionType and key_of(found.__code__) == key]
 
 
 def _codes(code: CodeType) -> Iterator[CodeType]:
