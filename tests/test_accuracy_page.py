@@ -68,6 +68,6 @@ def test_a_prediction_is_held_against_the_share_that_was_saved() -> None:
     assert [one.miss for one in found] == pytest.approx([0.1, -0.6])
     text = page(measured)
     assert "Within ±25%: 1 of 2 (50%; wanted 60%)." in text
-    assert "The furthest off: 02_name, other (-60%)." in text
+    assert "The furthest off:\n\n- 02_name, other (-60%): not looked into." in text
     assert "only a trial can tell what they bring: 03_name, cure." in text
     assert "01_name | fix | 1 of 1 | ABC001 | 55.0% | cure | verified | 2.00 (1.50–2.50)" in text
