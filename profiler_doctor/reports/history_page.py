@@ -2,29 +2,47 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from markupsafe import Markup
+
 from profiler_doctor.analyzer.history import Result, noise
-from profiler_doctor.reports import wording
+from profiler_doctor.reports import page_frame, scripts, wording
+from profiler_doctor.reports.charts import Chart, figure, literal
 
 SHOWN = ("ops", "launches", "item_calls", "copied_bytes", "allocated_bytes", "peak_bytes", "live_bytes", "flops")
 """Counters that have a line of their own, where they were ever anything but 0."""
-COLOURS = {0: "#2e7d32", 1: "#c62828", 3: "#f9a825"}
+OUTCOMES = {
+    0: ("--verified", "passed"),
+    1: ("--rejected", "worse"),
+    2: ("--rest", "failed"),
+    3: ("--inconclusive", "not decided"),
+}
+"""Exit code → the colour of its points, and the word for it."""
+ROWS = 40
+"""Of the table of a workload."""
+HEIGHT = 260
+"""Of a chart, in pixels."""
 
 
 def page(results: Sequence[Result]) -> bytes:
-    """A page that needs no other file: the charts' library is inside."""
-    import plotly.offline
-
-    workloads = list(dict.fromkeys(result.workload for result in results))
-    parts = [_section(name, [each for each in results if each.workload == name]) for name in workloads]
-    body = "".join(parts) or "<p>There are no results yet.</p>"
-    library = f"<script>{plotly.offline.get_plotlyjs()}</script>"
-    head = '<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Performance history</title>'
-    style = "<style>body{font-family:sans-serif;max-width:70rem;margin:2rem auto;padding:0 1rem}</style>"
-    return f"{head}{style}{library}</head><body><h1>Performance history</h1>{body}</body></html>\n".encode()
+    """A page that needs no other file, in UTF-8: the charts' library is inside, packed."""
+    names = list(dict.fromkeys(result.workload for result in results))
+    plotly = scripts.plotly()
+    shown = [
+        _workload(number, name, [each for each in results if each.workload == name])
+        for number, name in enumerate(names)
+    ]
+    templates = page_frame.templates()
+    templates.filters["in_script"] = lambda value: Markup(scripts.json_for_script(value))  # noqa: S704  # escaped for it
+    made = templates.get_template("history.html").render(
+        workloads=shown,
+        count=len(results),
+        plotly=plotly,
+        **page_frame.frame(*([plotly.fingerprint] if plotly else [])),
+    )
+    return made.encode("utf-8", "replace")
 
 
 def text(results: Sequence[Result]) -> str:
@@ -39,50 +57,64 @@ def text(results: Sequence[Result]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _section(name: str, results: Sequence[Result]) -> str:
-    figures = [_times(results), *(_counter(counter, results) for counter in _counters(results))]
-    charts = "".join(_drawn(figure) for figure in figures if figure is not None)
-    return f"<h2>{_safe(name)}</h2><p>{_safe(_noise_line(name, results))}</p>{charts}"
+def _workload(number: int, name: str, results: Sequence[Result]) -> dict[str, object]:
+    counters = [counter for counter in SHOWN if any(each.counters.get(counter) for each in results)]
+    charts = [_times(f"times-{number}", results)] if any(each.step_ns for each in results) else []
+    charts += [_counter(f"{counter}-{number}", counter, results) for counter in counters]
+    return {
+        "name": name,
+        "noise": _noise_line(name, results),
+        "charts": charts,
+        "rows": [_row(each) for each in reversed(results[-ROWS:])],
+        "left_out": max(0, len(results) - ROWS),
+    }
 
 
-def _times(results: Sequence[Result]) -> Any:
+def _times(key: str, results: Sequence[Result]) -> Chart:
     """Step times, coloured by what the check said; times of other machines are other points, never one line."""
     timed = [each for each in results if each.step_ns]
-    if not timed:
-        return None
-    traces = []
+    lines = []
     for machine in dict.fromkeys(_machine(each.circumstances) for each in timed):
         here = [each for each in timed if _machine(each.circumstances) == machine]
-        values = [(each.step_ns or 0) / 1e6 for each in here]
-        marks = {"color": [COLOURS.get(each.exit_code, "#616161") for each in here], "size": 9}
-        traces.append(_line(here, values, _safe(machine)) | {"marker": marks})
-    return {"data": traces, "layout": _layout("time of a step (ms)")}
+        lines.append(_line(here, _milliseconds(here), "lines") | {"line": {"color": "--soft", "width": 1}})
+    for code, (tone, words) in OUTCOMES.items():
+        here = [each for each in timed if each.exit_code == code]
+        marker = {"color": tone, "size": 9}
+        lines.append(_line(here, _milliseconds(here), "markers") | {"marker": marker, "name": words})
+    return _chart(key, "Time of a step in milliseconds", lines)
 
 
-def _counter(name: str, results: Sequence[Result]) -> Any:
-    values = [each.counters.get(name) for each in results]
-    return {"data": [_line(results, values, name)], "layout": _layout(name.replace("_", " "))}
+def _counter(key: str, name: str, results: Sequence[Result]) -> Chart:
+    line = _line(results, [each.counters.get(name) for each in results], "lines+markers")
+    return _chart(key, name.replace("_", " "), [line | {"line": {"color": "--accent", "width": 1}}])
 
 
-def _counters(results: Sequence[Result]) -> list[str]:
-    return [name for name in SHOWN if any(each.counters.get(name) for each in results)]
+def _chart(key: str, caption: str, lines: Sequence[object]) -> Chart:
+    axes = {"yaxis": {"rangemode": "tozero", "gridcolor": "--line"}, "xaxis": {"type": "date", "gridcolor": "--line"}}
+    return Chart(key, caption, (), figure(lines, axes, HEIGHT, margin=64))
 
 
-def _line(results: Sequence[Result], values: Sequence[object], name: str) -> dict[str, Any]:
-    labels = [f"{_safe(each.revision[:12])} · {_safe(each.at)}" for each in results]
-    points = {"x": [each.at for each in results], "y": list(values), "text": labels, "name": name}
-    return {"type": "scatter", "mode": "lines+markers", **points}
+def _line(results: Sequence[Result], values: Sequence[object], mode: str) -> dict[str, Any]:
+    told = [literal(wording.plain(f"{each.revision[:12]} · {_machine(each.circumstances)}", 120)) for each in results]
+    points = {"x": [each.at for each in results], "y": list(values), "text": told}
+    return {"type": "scatter", "mode": mode, "hovertemplate": "%{x}<br>%{y}<br>%{text}<extra></extra>", **points}
 
 
-def _layout(title: str) -> dict[str, Any]:
-    return {"title": {"text": title}, "height": 300, "margin": {"t": 40, "b": 40}, "yaxis": {"rangemode": "tozero"}}
+def _row(result: Result) -> tuple[str, ...]:
+    said = OUTCOMES.get(result.exit_code, ("", f"exit {result.exit_code}"))[1]
+    took = wording.duration(result.step_ns) if result.step_ns else "–"
+    ratio = f"{result.ratio:.3f} times" if result.ratio else "–"
+    return (
+        wording.plain(result.at[:16].replace("T", " "), 40),
+        wording.plain(result.revision[:12], 12),
+        said,
+        took,
+        ratio,
+    )
 
 
-def _drawn(figure: Mapping[str, Any]) -> str:
-    import plotly.io
-
-    drawn: str = plotly.io.to_html(dict(figure), include_plotlyjs=False, full_html=False, validate=False)
-    return drawn
+def _milliseconds(results: Sequence[Result]) -> list[float]:
+    return [(each.step_ns or 0) / 1e6 for each in results]
 
 
 def _noise_line(name: str, results: Sequence[Result]) -> str:
@@ -98,7 +130,3 @@ def _ratio(result: Result) -> str:
 
 def _machine(circumstances: Mapping[str, object]) -> str:
     return f"{circumstances.get('cpu', 'unknown machine')}, torch {circumstances.get('torch', '?')}"
-
-
-def _safe(text_: str) -> str:
-    return html.escape(wording.plain(text_, 120))
