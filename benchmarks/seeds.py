@@ -84,7 +84,7 @@ SEEDS: Mapping[str, Seed] = {
         counters=frozenset({"item_calls", "syncs", "ops.aten::item", "ops.aten::_local_scalar_dense"}),
     ),
     "a copy": Seed(edit=around("{y}.clone()"), counters=frozenset({"copied_bytes", "ops.aten::clone"})),
-    "a graph break": Seed(edit=broken, base=compiled, counters=frozenset({"graph_breaks"})),
+    "a graph break": Seed(edit=broken, base=compiled, counters=frozenset({"graph_breaks", "graphs"})),
     "another type": Seed(edit=around("{y}.float().double()"), counters=frozenset({"casts", "ops.aten::to"})),
     "another layout": Seed(edit=_relaid, counters=frozenset({"layout_transforms", "ops.aten::contiguous"})),
     "an added op": Seed(edit=around("torch.tanh({y})"), counters=frozenset({"ops", "ops.aten::tanh"})),
