@@ -86,7 +86,7 @@ SEEDS: Mapping[str, Seed] = {
     "a copy": Seed(edit=around("{y}.clone()"), counters=frozenset({"copied_bytes", "ops.aten::clone"})),
     "a graph break": Seed(edit=broken, base=compiled, counters=frozenset({"graph_breaks", "graphs"})),
     "another type": Seed(edit=around("{y}.float().double()"), counters=frozenset({"casts", "ops.aten::to"})),
-    "another layout": Seed(edit=_relaid, counters=frozenset({"layout_transforms", "ops.aten::contiguous"})),
+    "another layout": Seed(edit=_relaid, counters=frozenset({"layout_transforms", "ops", "ops.aten::contiguous"})),
     "an added op": Seed(edit=around("torch.tanh({y})"), counters=frozenset({"ops", "ops.aten::tanh"})),
     "more memory": Seed(
         edit=around(f"(torch.empty({SCRATCH}), {{y}})[1]"), counters=frozenset({"peak_bytes", "allocated_bytes"})
