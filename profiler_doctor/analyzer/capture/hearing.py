@@ -6,7 +6,7 @@ import time
 from dataclasses import dataclass, field
 
 from profiler_doctor.analyzer.capture.launch import Child, Message
-from profiler_doctor.analyzer.capture.plan import StepSource, source_from
+from profiler_doctor.analyzer.capture.plan import FUNCTION, StepSource, source_from
 
 WINDOW_S = 2.0
 """How long to record where there are no steps: thousands of ops, and a trace that can still be read."""
@@ -15,8 +15,6 @@ WINDOW_S = 2.0
 GRACE_S = 3.0
 """How long the script may take to reach the step at which it ends itself."""
 ASK_AGAIN_S = 1.0
-FUNCTION = "function"
-"""The token of a user's function that stands for a root module."""
 EXPORT_S = 20.0
 """What was recorded is worth waiting for: stopping and writing a large trace with stacks takes so long."""
 STACKED_WINDOW_S = 0.5

@@ -17,6 +17,8 @@ PLAN_VARIABLE = "PROFILER_DOCTOR_PLAN"
 
 Mode = Literal["observe", "stacks", "trial", "counters", "lines", "functions"]
 SourceKind = Literal["user", "profiler", "range", "optimizer", "module"]
+FUNCTION = "function"
+"""The token of a call of the user's own function, where that stands for a root module."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,7 +5,6 @@ Every call of a function of theirs is seen, which slows Python down: it is a run
 
 from __future__ import annotations
 
-import inspect
 import sys
 import threading
 import time
@@ -15,7 +14,7 @@ from typing import Any
 
 from profiler_doctor.analyzer.capture.child.own_code import is_own_file
 from profiler_doctor.analyzer.capture.child.session import Session
-from profiler_doctor.analyzer.capture.child.users_function import key_of
+from profiler_doctor.analyzer.capture.child.users_function import NOT_STEPS, key_of
 from profiler_doctor.analyzer.kinds import Root
 
 FEWEST_CALLS = 5
@@ -24,7 +23,6 @@ SHARE_OF_LOOP = 0.5
 """Of the time from its first call to its last return that a loop's body must take."""
 NEARLY_ALL = 0.8
 """Of the longest candidate's time: an outer function that takes as much is the step, and not what it calls."""
-NOT_STEPS = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 
 
 @dataclass

@@ -9,13 +9,12 @@ from __future__ import annotations
 import atexit
 import importlib
 import os
-import sys
 import threading
 import time
 from collections.abc import Callable
 from dataclasses import replace
 from threading import get_ident
-from types import CodeType, FrameType, FunctionType
+from types import CodeType, FunctionType
 from typing import Any
 
 from profiler_doctor.analyzer.capture.child import users_function
@@ -23,13 +22,11 @@ from profiler_doctor.analyzer.capture.child.jax_steps import Looking
 from profiler_doctor.analyzer.capture.child.marks import Conductor
 from profiler_doctor.analyzer.capture.child.own_code import short
 from profiler_doctor.analyzer.capture.child.session import Session
-from profiler_doctor.analyzer.capture.plan import SourceKind, StepSource
+from profiler_doctor.analyzer.capture.plan import FUNCTION, SourceKind, StepSource
 from profiler_doctor.analyzer.kinds import Root
 
 CONDUCTORS = {"observe": "jax_observe", "trial": "jax_turns"}
 """Mode of the plan → module beside this one. In other modes nothing of JAX is watched."""
-FUNCTION = "function"
-"""The token of a call of the user's function."""
 
 
 class JaxSession(Session):
@@ -87,16 +84,7 @@ class JaxMarks:
 
     def hear(self, key: str) -> None:
         """From its second call on, stand in for the user's function of this key."""
-        before = sys.getprofile()
-
-        def look(frame: FrameType, event: Any, arg: Any) -> None:
-            if before is not None:
-                before(frame, event, arg)
-            if event == "call" and users_function.key_of(frame.f_code) == key:
-                sys.setprofile(before)
-                self._replace(frame.f_code)
-
-        sys.setprofile(look)
+        users_function.at_first_call(key, self._replace, self._session.guarded)
 
     def found(self, code: CodeType) -> None:
         """This function is the body of the script's loop: its calls are steps, where no steps are marked."""
@@ -138,15 +126,9 @@ class JaxMarks:
 
     def _replace(self, code: CodeType) -> None:
         self.function = Function(code)
-        for function in users_function._functions(code):
-            users_function._lead_to(function, self._stand_in(function))
+        users_function.replace(code, self._stand_in)
 
-    def _stand_in(self, function: FunctionType) -> Callable[..., Any]:
-        real = FunctionType(
-            function.__code__, function.__globals__, function.__name__, function.__defaults__, function.__closure__
-        )
-        real.__kwdefaults__ = function.__kwdefaults__
-
+    def _stand_in(self, real: FunctionType) -> Callable[..., Any]:
         def called(*args: Any, **kwargs: Any) -> Any:
             if self._inside or not self.alive or not self._mine():
                 return real(*args, **kwargs)

@@ -8,7 +8,6 @@ loops inside it have run many times.
 from __future__ import annotations
 
 import dis
-import inspect
 import sys
 import time
 from collections.abc import Callable
@@ -17,12 +16,12 @@ from types import CodeType, FrameType
 from typing import Any
 
 from profiler_doctor.analyzer.capture.child.own_code import is_own_file
+from profiler_doctor.analyzer.capture.child.users_function import NOT_STEPS
 
 CALLS = 3
 """Calls from which on a loop is believed to go round."""
 PATIENCE_NS = 5_000_000_000
 """An outer loop whose body takes longer than this leaves the steps to the loops inside it: it counts epochs."""
-NO_STEPS = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 
 Found = Callable[[CodeType], None]
 
@@ -80,4 +79,4 @@ def in_loop(code: CodeType, at: int) -> bool:
 @cache
 def _may_be_a_step(code: CodeType) -> bool:
     named = not code.co_name.startswith("<")  # a comprehension's function lives only as long as its call
-    return named and is_own_file(code.co_filename) and not code.co_flags & NO_STEPS
+    return named and is_own_file(code.co_filename) and not code.co_flags & NOT_STEPS

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from typing import Any
 
+from profiler_doctor.analyzer.capture.child.holding import Holding
 from profiler_doctor.analyzer.capture.child.jax_compare import JaxShadow, copied
 from profiler_doctor.analyzer.capture.child.jax_session import JaxMarks
 from profiler_doctor.analyzer.capture.child.memory import held_at_most
@@ -44,7 +45,7 @@ class Queue:
         return held_at_most()
 
 
-class JaxTreatment:
+class JaxTreatment(Holding):
     """The fixes of one run on the user's function; what `Treatment` is for modules."""
 
     def __init__(self, session: Session, fixes: tuple[Fix, ...], machine: Machine) -> None:
@@ -80,17 +81,6 @@ class JaxTreatment:
         stand_in = FunctionCall(self, FirstCalls(call, shadow, compare_at, time.perf_counter() - begun), call)  # type: ignore[arg-type]  # a shadow of another kind
         self.roots.append(stand_in)
         return stand_in
-
-    @property
-    def took_hold(self) -> bool:
-        """Whether the fixes change anything at all in this process so far."""
-        whole = not any(fix.treat for fix in self.fixes)
-        return whole or len(self.roots) > len(self.unsuitable)
-
-    @property
-    def calls(self) -> int:
-        """Calls of the function so far."""
-        return sum(root.calls for root in self.roots)
 
     def stale(self) -> bool:
         """No fix freezes arrays that are no arguments without the comparison showing it."""

@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from profiler_doctor.analyzer.capture.child.compare import Comparison, Shadow, Terms
+from profiler_doctor.analyzer.capture.child.holding import Holding
 from profiler_doctor.analyzer.capture.child.leaves import duplicate
 from profiler_doctor.analyzer.capture.child.shapes import Shapes
 from profiler_doctor.analyzer.capture.child.users_function import why_not_repeatable
@@ -32,7 +33,7 @@ def in_order(fixes: tuple[Fix, ...]) -> tuple[Fix, ...]:
     return tuple(sorted(fixes, key=lambda fix: (fix.rank == 0, fix.excludes == ENGINE, not fix.freezes, fix.rank)))
 
 
-class Treatment:
+class Treatment(Holding):
     """The fixes of one run, for the whole process and for every root module. Without fixes roots keep their call."""
 
     def __init__(self, torch: Any, fixes: tuple[Fix, ...], machine: Machine, say: Say) -> None:
@@ -85,17 +86,6 @@ class Treatment:
         self.unsuitable.append(why)
         self.roots.append(RootCall(root.module, root.call, self))
         return self.roots[-1]
-
-    @property
-    def took_hold(self) -> bool:
-        """Whether the fixes change anything at all in this process so far."""
-        whole = not any(fix.treat for fix in self.fixes)
-        return whole or len(self.roots) > len(self.unsuitable)
-
-    @property
-    def calls(self) -> int:
-        """Calls of all roots so far."""
-        return sum(root.calls for root in self.roots)
 
     def stale(self) -> bool:
         """Whether weights changed under a fix that had frozen them."""

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import dis
 import gc
+import inspect
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import partial
 from types import CellType, CodeType, FrameType, FunctionType
 from typing import TYPE_CHECKING, Any
 
@@ -20,18 +22,21 @@ from profiler_doctor.analyzer.capture.child.keeping import state_of
 from profiler_doctor.analyzer.capture.child.leaves import Leaves, flat, perturb, tensors
 from profiler_doctor.analyzer.capture.child.own_code import is_own_file
 from profiler_doctor.analyzer.capture.child.replacing import keep_from_compilers
+from profiler_doctor.analyzer.capture.plan import FUNCTION
 
 if TYPE_CHECKING:
     from profiler_doctor.analyzer.capture.child.roots import Roots
 
-SERIAL = "function"
-"""Stands in a root's token for its serial number."""
+Guarded = Callable[[], AbstractContextManager[None]]
+
 PLACEHOLDER = 8.125
 """A constant of the code object that leads to us, in whose place our function is put."""
 WATCHED_CALLS = 2
 """Calls before a treatment in which the function is seen to change nothing outside it."""
 MAX_DEPTH = 4
 """Functions called by functions called by it."""
+NOT_STEPS = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
+"""Flags of code whose calls return before its work is done."""
 WRITES = ("STORE_GLOBAL", "DELETE_GLOBAL", "STORE_ATTR", "DELETE_ATTR")
 
 
@@ -40,8 +45,13 @@ def key_of(code: CodeType) -> str:
     return f"{code.co_filename}:{code.co_firstlineno}:{code.co_name}"
 
 
-def hear(roots: Roots, torch: Any, key: str, guarded: Callable[[], AbstractContextManager[None]] = nullcontext) -> None:
-    """From its second call on, see the calls of the function of this key as those of a root.
+def hear(roots: Roots, torch: Any, key: str, guarded: Guarded = nullcontext) -> None:
+    """From its second call on, see the calls of the function of this key as those of a root."""
+    at_first_call(key, lambda code: replace(code, partial(_stand_in, roots, torch)), guarded)
+
+
+def at_first_call(key: str, act: Callable[[CodeType], None], guarded: Guarded) -> None:
+    """Once the function of this key is called, do something with the code that is run for it.
 
     `guarded`: around what is ours in the script's calls.
     """
@@ -53,10 +63,15 @@ def hear(roots: Roots, torch: Any, key: str, guarded: Callable[[], AbstractConte
         if event == "call" and key_of(frame.f_code) == key:
             sys.setprofile(before)
             with guarded():
-                for function in _functions(frame.f_code):
-                    _lead_to(function, _stand_in(roots, torch, function))
+                act(frame.f_code)
 
     sys.setprofile(look)
+
+
+def replace(code: CodeType, stand_in_for: Callable[[FunctionType], Callable[..., Any]]) -> None:
+    """Have every call of the functions of this code made to a stand-in, which is given the function as it was."""
+    for function in _functions(code):
+        _lead_to(function, stand_in_for(_as_it_was(function)))
 
 
 def users_function(torch: Any, function: FunctionType) -> Any:
@@ -141,14 +156,19 @@ def other_values_outside(torch: Any, module: Any, negate: bool) -> Iterator[int]
                 tensor.copy_(then)
 
 
-def _stand_in(roots: Roots, torch: Any, function: FunctionType) -> Callable[..., Any]:
-    """What is called in the function's place."""
+def _as_it_was(function: FunctionType) -> FunctionType:
+    """The same function once more: the code of the first is about to be exchanged."""
     real = FunctionType(
         function.__code__, function.__globals__, function.__name__, function.__defaults__, function.__closure__
     )
     real.__kwdefaults__ = function.__kwdefaults__
+    return real
+
+
+def _stand_in(roots: Roots, torch: Any, real: FunctionType) -> Callable[..., Any]:
+    """What is called in the function's place."""
     module = users_function(torch, real)
-    roots.adopt(module, SERIAL, f"{function.__name__}()")
+    roots.adopt(module, FUNCTION, f"{real.__name__}()")
     left = WATCHED_CALLS if roots.asking else 0
     module.changes = Outside(torch, real).writes
 
