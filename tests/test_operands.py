@@ -38,6 +38,13 @@ def test_tensors_numbers_and_lists_are_told_apart(tmp_path: Path) -> None:
     assert tensors(trace, 0) == (image, weight)
 
 
+def test_a_shape_that_no_machine_could_hold_is_none(tmp_path: Path) -> None:
+    dims = {"Input Dims": [[1 << 40, 1 << 8], [1 << 40, 1 << 7]], "Input type": ["float", "float"]}
+    trace = TraceBuilder().op("aten::add", 0, 9, **dims).trace(tmp_path)
+
+    assert [operand.dims for operand in operands(trace, 0)] == [(), (1 << 40, 1 << 7)]
+
+
 def test_an_op_without_shapes_has_no_operands(tmp_path: Path) -> None:
     assert operands(TraceBuilder().op("aten::mm", 0, 1_000).trace(tmp_path), 0) == ()
 
