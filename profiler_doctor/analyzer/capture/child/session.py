@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from profiler_doctor.analyzer.capture.child import control, forking, ranges, sources, tracebacks, users_function
+from profiler_doctor.analyzer.capture.child import control, forking, ranges, sources, tracebacks
 from profiler_doctor.analyzer.capture.child.marks import Conductor, Marks
 from profiler_doctor.analyzer.capture.plan import Plan, StepSource
 
@@ -78,6 +78,8 @@ class Session:
         self.marks.roots.install()
         self._undo += sources.listen(self.torch, self.marks)
         if self.plan.source is not None and self.plan.source.function:
+            from profiler_doctor.analyzer.capture.child import users_function
+
             users_function.hear(self.marks.roots, self.torch, self.plan.source.function, self.guarded)
         os.register_at_fork(after_in_child=self._forked)
         atexit.register(self.finish)
