@@ -224,6 +224,13 @@ def test_one_broken_rank_is_told_and_the_others_are_read(tmp_path: Path) -> None
         ("missing.json", None, "is not there"),
         ("broken.zip", b"PK\x03\x04" + bytes(50), "broken.zip cannot be read"),
         ("readme.txt", b"hello", "readme.txt is not a trace"),
+        (
+            "diagnosis.json",
+            b'{"subject": "a.py", "command": []}',
+            "no trace but a finished diagnosis: `report` shows it",
+        ),
+        ("check.json", b'{"schema_version": 1, "verdict": {}}', "no trace but the answer of a check"),
+        ("baseline.json", b'{"schema_version": 1, "workloads": {}}', "no trace but the baseline of a check"),
     ],
 )
 def test_an_input_that_is_no_trace_is_refused_in_a_sentence(

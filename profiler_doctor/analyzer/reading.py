@@ -49,7 +49,19 @@ def _not_a_trace(file: Path, head: bytes) -> str:
     for mark, kind in kinds.items():
         if start.startswith(mark):
             return f"{file} is {kind}, not a trace that a reader here knows; export a chrome trace (JSON) instead."
+    if own := _our_own(start):
+        return f"{file} is {own}"
     if start[:1] in (b"{", b"["):
         return f"{file} is JSON, but not a trace: no traceEvents, and no list of events from byte {at} on."
     shown = start[:12].decode("latin-1")
     return f"{file} is not a trace: byte {at} starts {shown!r}, where a chrome trace has {{ or [."
+
+
+def _our_own(start: bytes) -> str:
+    """Which of our own documents it is, and what reads that; empty: none."""
+    if start.startswith(b"{") and b'"subject"' in start and b'"command"' in start:
+        return "no trace but a finished diagnosis: `report` shows it, `compare` holds it against another."
+    if start.startswith(b"{") and b'"schema_version"' in start:
+        kind = "the answer" if b'"verdict"' in start else "the baseline"
+        return f"no trace but {kind} of a check: `check --baseline` compares what was counted."
+    return ""
