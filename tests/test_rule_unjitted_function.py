@@ -51,3 +51,10 @@ def test_a_script_of_torch_and_one_without_a_function_of_its_own_are_silent(tmp_
     assert not ask(RULE, recorded(tmp_path, programs=40, computing_us=1, facts=Facts()))
     no_function = Facts(jax=JaxFacts(version="0.10.2"))
     assert not ask(RULE, recorded(tmp_path, programs=40, computing_us=1, facts=no_function))
+
+
+def test_what_the_loop_does_around_a_compiled_function_is_told_apart_from_the_function(tmp_path: Path) -> None:
+    compiled = Facts(jax=JaxFacts(version="0.10.2", function="update()", file="train.py", line=12, jitted=True))
+    [seen] = ask(RULE, recorded(tmp_path, programs=40, computing_us=1, facts=compiled))
+    assert "what the loop does around it is not" in seen.message
+    assert not ask(RULE, recorded(tmp_path, programs=3, computing_us=1, facts=compiled))

@@ -156,6 +156,11 @@ class TensorFacts:
     """For each tensor the number of the memory it lies in. Views of one tensor are several tensors in one storage."""
     sizes: tuple[int, ...]
     """The elements of each tensor."""
+    lines: tuple[tuple[str, int], ...] = ()
+    """File, shortened as torch's profiler shortens it, and line of the script's own calls."""
+    called_at: tuple[int, ...] = ()
+    """For each op a place in `lines`: the innermost of the script's own calls that led to it. -1: not told, as of an
+    operator between two tensors, which is no call."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -181,6 +186,8 @@ class JaxFacts:
     """The function of the script's own that makes the steps: "update()"; empty: none was found."""
     file: str = ""
     line: int = 0
+    jitted: bool = False
+    """The script compiles that function with `jax.jit`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -229,6 +236,9 @@ class Facts:
     """Garbage collections within the recorded steps: start (wall clock), duration, generation."""
     pause_share: float | None = None
     """The share of the time after the recording, un-profiled, that garbage collections took; None: not measured."""
+    pauses_at: tuple[tuple[str, int, int], ...] = ()
+    """File and line of the script's own that were under way, and the ns that longer garbage collections took there in
+    the recording and after it; most first, at most 8. ("", 0, …): under no line of its own."""
     source_folder: str = ""
     """The script's own folder, where files that the recording names without one are looked for."""
     compiles: CompileFacts = CompileFacts()

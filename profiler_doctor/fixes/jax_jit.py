@@ -4,8 +4,9 @@ What it does: it puts `jax.jit` around the script's own function that is called 
 arrays or numbers (text, functions, configurations) become static; whole numbers and truth values too, where the
 function cannot be traced otherwise.
 
-When it applies: to functions of arrays that are the same program at each call. What tracing freezes (branches on
-values, counters, prints, NumPy's random numbers) makes it fail or answer differently, and the trial says so.
+When it applies: to functions of arrays that are the same program at each call and are not compiled yet. What tracing
+freezes (branches on values, counters, prints, NumPy's random numbers) makes it fail or answer differently, and the
+trial says so.
 
 How results may change: by rounding (1e-6 in float32), for operations are fused.
 
@@ -27,6 +28,8 @@ from profiler_doctor.fixes._standin import Standin
 def _treat(root: Root) -> Iterator[Callable[..., Any]]:
     if not hasattr(root.module, "line"):  # a module of torch, and no function
         raise Unsuitable("no function of the script's own makes the steps")
+    if root.module.jitted:
+        raise Unsuitable("the function that makes the steps is compiled already; what is around it is not a function")
     import jax
 
     static = _static(jax, root, numbers=False)

@@ -2,7 +2,8 @@
 
 What it finds
     A function of the script's own that makes the steps, in which each step starts many compiled programs, while XLA
-    computes for only a small part of the step.
+    computes for only a small part of the step. Where that function is compiled already, the same of what the loop does
+    around it.
 
 Why it costs
     Outside `jit` every operation is a program of its own: Python looks it up, XLA starts it, and its result goes to
@@ -10,7 +11,8 @@ Why it costs
     layers became 40 times as fast, measured).
 
 What to do
-    Put `jax.jit` around the function, and pass what is no array (a mode, a number of layers) as static argument.
+    Put `jax.jit` around the function, and pass what is no array (a mode, a number of layers) as static argument. What
+    stands around a compiled function goes into it, or into one of its own.
 
 When not to
     Where the function branches in Python on values of arrays, prints, counts, or uses NumPy's random numbers: tracing
@@ -50,9 +52,10 @@ def find(trace: Trace, limits: Limits) -> Iterable[Sighting]:
     share = _computed_ns(trace) / total_ns
     if a_step < limits["programs"] or share > limits["computed"]:
         return
+    said = "is compiled, but what the loop does around it is not" if facts.jitted else "is called without jit"
     yield Sighting(
-        message=f"{facts.function} is called without jit: each step starts {a_step:.0f} programs, and XLA computes for "
-        f"{share:.0%} of it.",
+        message=f"{facts.function} {said}: each step starts {a_step:.0f} programs, and XLA computes for {share:.0%} "
+        "of it.",
         where=Where(file=facts.file, line=facts.line),
         evidence={"programs_per_step": a_step, "computed_share": share, "function": facts.function},
     )

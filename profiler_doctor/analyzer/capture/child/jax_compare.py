@@ -1,7 +1,8 @@
 """Whether the treated function still gives the same answers: its calls held against calls of the user's own function.
 
 Arrays of JAX never change, so the function is simply called once more on the same arguments; what could change
-(NumPy arrays, lists, dicts) is copied first, and compared after the call as well. A counter, a random state or a
+(NumPy arrays, lists, dicts) is copied first, and compared after the call as well. A compiled function may use up what
+it is given (`donate_argnums`), so all it is given is a copy. A counter, a random state or a
 print that tracing freezes shows at the second compared call, or on inputs with other values.
 """
 
@@ -96,8 +97,16 @@ class JaxShadow:
 
     def _flat(self, name: str, tree: Any) -> Leaves:
         paths, structure = self._jax.tree_util.tree_flatten_with_path(tree)
-        found = {f"{name}{self._jax.tree_util.keystr(path)}": copied(self._jax, leaf) for path, leaf in paths}
+        changing = [(path, leaf) for path, leaf in paths if name == "output" or not isinstance(leaf, self._jax.Array)]
+        found = {f"{name}{self._jax.tree_util.keystr(path)}": self._kept(leaf) for path, leaf in changing}
         return {**found, f"structure of {name}": str(structure)}
+
+    def _kept(self, leaf: Any) -> Any:
+        """What a leaf holds now; of a random key its numbers."""
+        if isinstance(leaf, self._jax.Array):
+            of_keys = self._jax.numpy.issubdtype(leaf.dtype, self._jax.dtypes.prng_key)
+            return self._jax.random.key_data(leaf) if of_keys else leaf
+        return copied(self._jax, leaf)
 
     def _judged(self, expected: Leaves, found: Leaves, where: str = "") -> Comparison:
         errors = {path: self._error(one, found.get(path)) for path, one in expected.items()}
@@ -145,10 +154,12 @@ class JaxShadow:
 
 
 def copied(jax: Any, tree: Any) -> Any:
-    """The same values in containers of their own, and in arrays of their own where those can change."""
+    """The same values in containers and arrays of their own: a compiled function may use up what it is given."""
 
     def leaf(value: Any) -> Any:
-        return value if isinstance(value, jax.Array) or callable(value) else copy.deepcopy(value)
+        if isinstance(value, jax.Array):
+            return value.copy()
+        return value if callable(value) else copy.deepcopy(value)
 
     return jax.tree_util.tree_map(leaf, tree)
 

@@ -44,9 +44,10 @@ class JaxObserve:
         self._warm_up_steps = 0
         self._cut: list[str] = []
 
-    def on_boundary(self, index: int, now_ns: int) -> None:
+    def on_boundary(self, index: int, now_ns: int) -> None:  # noqa: ARG002  # that was before waiting for the step's end
         """The step before is over; do what is due, then let the next one begin."""
-        took = self._stopwatch.read(now_ns)
+        self.marks.finish()  # a call returns before its arrays are computed: its step would take no time at all
+        took = self._stopwatch.read(time.perf_counter_ns())
         if took is not None:
             self._current.add(*took)
             self._cold_ns = self._cold_ns or took[0]
@@ -89,7 +90,6 @@ class JaxObserve:
             return
         self._unprofiled = warm.last(TIMED_BEFORE)
         self._warm_up_steps = max(0, index - len(self._unprofiled))
-        self.marks.finish()  # what is under way belongs to no recorded step
         self.recording.start()
         self.recording.step(index)
         self._current, self.phase = StepTimes(), self._record
@@ -98,7 +98,6 @@ class JaxObserve:
         if len(self.recording.steps) < self.session.plan.steps:
             self.recording.step(index)
             return
-        self.marks.finish()
         self._close_window(at_boundary=True)
 
     def _close_window(self, *, at_boundary: bool) -> None:
@@ -140,6 +139,7 @@ class JaxObserve:
                 function=place.name if place is not None else "",
                 file=place.file if place is not None else "",
                 line=place.line if place is not None else 0,
+                jitted=place is not None and place.jitted,
             ),
         )
         self.session.write("facts.json", json.dumps(asdict(facts)))

@@ -1,7 +1,8 @@
 """Our session in a process whose script imports JAX and not torch: steps are calls of a function of the user's own.
 
 Steps are `profiler_doctor.step()` where the script says so; else the calls of the function that is a loop's body
-(`jax_steps.py`). There are no modules to see: an array program is functions alone.
+(`jax_steps.py`), be it compiled (`jax_jitted.py`) or not. There are no modules to see: an array program is functions
+alone.
 """
 
 from __future__ import annotations
@@ -11,16 +12,16 @@ import importlib
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from threading import get_ident
 from types import CodeType, FunctionType
 from typing import Any
 
 from profiler_doctor.analyzer.capture.child import users_function
+from profiler_doctor.analyzer.capture.child.jax_jitted import JITTED, Compiled, Function, listen
 from profiler_doctor.analyzer.capture.child.jax_steps import Looking
 from profiler_doctor.analyzer.capture.child.marks import Conductor
-from profiler_doctor.analyzer.capture.child.own_code import short
 from profiler_doctor.analyzer.capture.child.session import Session
 from profiler_doctor.analyzer.capture.plan import FUNCTION, SourceKind, StepSource
 from profiler_doctor.analyzer.kinds import Root
@@ -38,22 +39,15 @@ class JaxSession(Session):
         name = CONDUCTORS.get(self.plan.mode)
         if name is not None:
             marks.conductor = importlib.import_module(f"profiler_doctor.analyzer.capture.child.{name}").begin(self)
+        self._undo.append(listen(self.torch, marks.compiled))
         if self.plan.source is not None and self.plan.source.function:
-            marks.hear(self.plan.source.function)
+            marks.hear(self.plan.source)
         elif self.plan.mode == "observe" and threading.current_thread() is threading.main_thread():
-            self._undo.append(Looking(marks.found).stop)
+            marks.looking = Looking(marks.found)
+            self._undo.append(marks.looking.stop)
         os.register_at_fork(after_in_child=self._forked)
         atexit.register(self.finish)
         self.say("torch", version=f"JAX {self.torch.__version__}")
-
-
-class Function:
-    """What the user's function is called, and where it stands."""
-
-    def __init__(self, code: CodeType) -> None:
-        self.name = f"{code.co_name}()"
-        self.file = short(code.co_filename)
-        self.line = code.co_firstlineno
 
 
 class JaxMarks:
@@ -69,10 +63,15 @@ class JaxMarks:
         self.function: Function | None = None
         self.last: Any = None
         """What the function returned last; its arrays may still be being computed."""
+        self.looking: Looking | None = None
+        self._compiled = ""
+        """The key of the compiled function whose calls are steps."""
         self._session = session
         self._owner: int | None = None
+        self._is_computing = _computing(session.torch)
         self._inside = False
-        self._treated: Callable[..., Any] | None = None
+        self._treated: tuple[Callable[..., Any], Callable[..., Any]] | None = None
+        """The function that was treated, and what stands in for it."""
 
     def seen(self, kind: SourceKind, token: str) -> None:  # noqa: ARG002  # the token of a mark says nothing here
         """One mark, now, on this thread."""
@@ -82,17 +81,35 @@ class JaxMarks:
         if self.alive and self.source is not None and self.source.kind == kind and self._mine():
             self._boundary()
 
-    def hear(self, key: str) -> None:
-        """From its second call on, stand in for the user's function of this key."""
-        users_function.at_first_call(key, self._replace, self._session.guarded)
+    def hear(self, source: StepSource) -> None:
+        """See the calls of the user's function that an earlier run found; from the second one on if not compiled."""
+        if source.pattern == (JITTED,):
+            self._compiled = source.function
+        else:
+            users_function.at_first_call(source.function, self._replace, self._session.guarded)
 
-    def found(self, code: CodeType) -> None:
+    def found(self, body: CodeType | Compiled) -> None:
         """This function is the body of the script's loop: its calls are steps, where no steps are marked."""
         with self._session.guarded():
-            self._replace(code)
-            known = self.source or StepSource(kind="module", pattern=(FUNCTION,), words=f"calls of {code.co_name}()")
-            self.source = replace(known, function=users_function.key_of(code))
+            if isinstance(body, Compiled):
+                self._compiled, self.function = body.key, body.function
+                token, key = JITTED, body.key
+            else:
+                self._replace(body)
+                token, key = FUNCTION, users_function.key_of(body)
+            assert self.function is not None
+            known = self.source or StepSource(kind="module", words=f"calls of {self.function.name}")
+            self.source = replace(known, pattern=(token,), function=key)
             self._session.say("source", source=vars(self.source))
+
+    def compiled(self, one: Compiled, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        """Any call of a function that the script compiled."""
+        if one.key == self._compiled:
+            self.function = one.function
+            return self._called(one.real, args, kwargs)
+        if self.looking is None or self.looking.over:
+            return one.real(*args, **kwargs)
+        return self.looking.compiled(one, lambda: one.real(*args, **kwargs))
 
     def remove(self) -> None:
         """Nothing of the script's is held back any more: the function is called as it is."""
@@ -125,26 +142,41 @@ class JaxMarks:
                 self.conductor.on_boundary(self.index, now_ns)
 
     def _replace(self, code: CodeType) -> None:
-        self.function = Function(code)
+        self.function = Function.of(code)
         users_function.replace(code, self._stand_in)
 
     def _stand_in(self, real: FunctionType) -> Callable[..., Any]:
         def called(*args: Any, **kwargs: Any) -> Any:
-            if self._inside or not self.alive or not self._mine():
-                return real(*args, **kwargs)
-            self.calls += 1
-            self.seen("module", "")
-            self._inside = True
-            try:
-                self.last = self._call_for(real, args, kwargs)(*args, **kwargs)
-            finally:
-                self._inside = False
-            return self.last
+            return self._called(real, args, kwargs)
 
         return called
 
-    def _call_for(self, real: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Callable[..., Any]:
+    def _called(self, real: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        """One call of the function that makes the steps."""
+        if self._inside or not self.alive or not self._mine() or not self._is_computing():
+            return real(*args, **kwargs)
+        self.calls += 1
+        self.seen("module", "")
+        self._inside = True
+        try:
+            self.last = self._call_for(real, args, kwargs)(*args, **kwargs)
+        finally:
+            self._inside = False
+        return self.last
+
+    def _call_for(
+        self, real: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
+    ) -> Callable[..., Any]:
         if self._treated is None and self.conductor is not None:
             with self._session.guarded():
-                self._treated = self.conductor.on_root_call(Root(self.function, args, kwargs, real))
-        return self._treated or real
+                treated = self.conductor.on_root_call(Root(self.function, args, kwargs, real))
+                self._treated = None if treated is None else (real, treated)
+        if self._treated is None or self._treated[0] is not real:  # another function of the same name
+            return real
+        return self._treated[1]
+
+
+def _computing(jax: Any) -> Callable[[], bool]:
+    """What tells whether calls compute now: while JAX traces, they are only looked at."""
+    found: Callable[[], bool] | None = getattr(jax._src.core, "trace_state_clean", None)
+    return found or (lambda: True)
