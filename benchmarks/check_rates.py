@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import shutil
 import subprocess
 import sys
 import time
@@ -137,8 +138,9 @@ def _ended(kind: str, asked: argparse.Namespace) -> list[Ended]:
 
 
 def _make_project(folder: Path, script: str, percent: int) -> None:
-    """A repository with the sample, and the longer one in the working tree."""
-    folder.mkdir(parents=True, exist_ok=True)
+    """A repository with the sample, and the longer one in the working tree; what an interrupted check left goes."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
     text = (ROOT / "samples" / script).read_text(encoding="utf-8")
     (folder / script).write_text(text, encoding="utf-8")
     git = ["git", "-c", "user.name=benchmark", "-c", "user.email=benchmark@example.com"]
