@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from profiler_doctor.analyzer.capture.child.identity import tensor_facts
 from profiler_doctor.analyzer.facts import TensorFacts
+from profiler_doctor.analyzer.measures.source import source_of
+from tests.identified import identified
 
 torch = pytest.importorskip("torch")
+HERE = Path(__file__).name
 
 
 def seen(body: Callable[[], object]) -> tuple[list[str], TensorFacts]:
@@ -70,3 +75,24 @@ def test_tensors_in_a_list_are_given_too() -> None:
 
 def test_a_profile_without_such_a_tree_tells_nothing() -> None:
     assert tensor_facts(object()) is None
+
+
+def test_an_op_knows_the_line_of_the_call_that_led_to_it(tmp_path: Path) -> None:
+    data, layer = torch.randn(4, 4), torch.nn.Linear(4, 4)
+
+    def called(x: Any) -> Any:
+        return torch.nn.functional.relu(x)
+
+    def step() -> Any:
+        kept = called(
+            layer(data),
+        )
+        return kept * data  # an operator is no call
+
+    trace = identified(tmp_path, step)
+
+    names = ("aten::relu", "aten::linear", "aten::mul")
+    rows = [int(trace.rows_named(name.__eq__, ("cpu_op",))[-1]) for name in names]
+    told = [place and (Path(place[0]).name, place[1]) for place in source_of(trace, np.array(rows))]
+    first = step.__code__.co_firstlineno
+    assert told == [(HERE, called.__code__.co_firstlineno + 1), (HERE, first + 2), (HERE, first)]

@@ -93,3 +93,23 @@ def test_on_a_gpu_only_the_time_that_it_idles_counts(tmp_path: Path, kernel_ns: 
 
     # work from 1.02 to 3.12 ms: two of the three pauses lie in it
     assert [seen.evidence["share"] for seen in found] == ([] if share is None else [pytest.approx(0.5 / 2.1)])
+
+
+@pytest.mark.parametrize(
+    ("pauses_at", "named"),
+    [
+        ((("train.py", 12, 60), ("data.py", 7, 40)), ("train.py", 12)),
+        ((("train.py", 12, 50), ("data.py", 7, 50)), (None, None)),
+        ((("", 0, 60), ("data.py", 7, 40)), (None, None)),
+        ((), (None, None)),
+    ],
+    ids=["most at one line", "here and there", "under none of its own", "not known"],
+)
+def test_the_line_is_named_under_which_most_of_the_time_went(
+    tmp_path: Path, pauses_at: tuple[tuple[str, int, int], ...], named: tuple[str | None, int | None]
+) -> None:
+    pauses = ((BASE + 1_200_000, 300_000, 2),)
+
+    [seen] = ask(RULE, observed(plain(tmp_path), pauses_ns=pauses, pauses_at=pauses_at))
+
+    assert (seen.where.file, seen.where.line) == named

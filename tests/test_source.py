@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from profiler_doctor.analyzer.facts import Facts, TensorFacts
 from profiler_doctor.analyzer.measures.autograd import forward_of
 from profiler_doctor.analyzer.measures.frames import frames, own_frames
 from profiler_doctor.analyzer.measures.modules import module_of, modules
@@ -17,6 +18,9 @@ from profiler_doctor.analyzer.model import Where
 from profiler_doctor.analyzer.reading import read
 from profiler_doctor.analyzer.trace import Trace
 from tests.trace_builder import TraceBuilder
+
+BASE_NS = 1_700_000_000_000_000_000
+"""Wall-clock time of the recording's zero."""
 
 
 def with_frames() -> TraceBuilder:
@@ -65,6 +69,28 @@ def test_an_op_stands_in_the_innermost_frame_of_the_users_own_code(second_record
     assert where_of(trace, int(rows[0])) == Where(
         file="/home/me/net.py", line=7, module="Net_0/Conv2d_3", op="aten::conv2d"
     )
+
+
+@pytest.mark.parametrize(
+    ("called", "line"),
+    [(("/home/me/net.py", 9), 9), (("/home/me/other.py", 9), 7), (None, 7)],
+    ids=["same file", "another file", "an operator"],
+)
+def test_our_own_recording_tells_the_line_that_calls(called: tuple[str, int] | None, line: int, tmp_path: Path) -> None:
+    stacks = replace(with_frames().trace(tmp_path), base_ns=BASE_NS)
+    bare = TraceBuilder().step(5, 0, 500).op("aten::conv2d", 1, 2).trace(tmp_path)
+    told = TensorFacts(
+        starts=(BASE_NS + 40,),
+        given=((),),
+        made=((),),
+        storages=(),
+        sizes=(),
+        lines=(called,) if called else (),
+        called_at=(0 if called else -1,),
+    )
+    trace = bare.with_capture(Facts(tensors=told), stacks)
+
+    assert source_of(trace, np.array([row_of(trace, "aten::conv2d")])) == [("/home/me/net.py", line)]
 
 
 def test_without_any_stacks_only_the_op_is_known(tmp_path: Path) -> None:

@@ -13,10 +13,14 @@ from pathlib import Path
 from textwrap import dedent
 from typing import Any
 
+import pytest
+
 from profiler_doctor.analyzer.capture.budget import Budget
 from profiler_doctor.analyzer.capture.captured import Captured, Options
 from profiler_doctor.analyzer.capture.launch import Target
 from profiler_doctor.analyzer.capture.record import capture
+from profiler_doctor.analyzer.reading import read
+from profiler_doctor.analyzer.trace import Trace
 
 WATCH = """
 import sys
@@ -42,6 +46,16 @@ def recorded(script: str, *arguments: str, **options: Any) -> Captured:
     """Capture a script of the working directory; two minutes, no stacks, unless said otherwise."""
     budget = Budget.start(options.pop("budget_s", 240.0))
     return capture(Target(script=script, arguments=arguments), Options(budget=budget, **{"stacks": False, **options}))
+
+
+def watched(folder: Path, script: str, name: str = "reader.py") -> Trace:
+    """The recording of a real run of a script in `folder`, joined with what was seen beside it."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        captured = recorded(write(folder, script, name), stacks=True)
+        assert captured.trace_file is not None
+        assert captured.stacks_file is not None
+        return read(captured.trace_file).with_capture(captured.facts, read(captured.stacks_file))
 
 
 def run(command: list[str], folder: Path, **more: Any) -> subprocess.CompletedProcess[str]:

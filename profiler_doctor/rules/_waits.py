@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from profiler_doctor.analyzer.measures.modules import module_of
-from profiler_doctor.analyzer.measures.source import source_of
+from profiler_doctor.analyzer.measures.source import function_of
 from profiler_doctor.analyzer.measures.wait_causes import wait_causes
 from profiler_doctor.analyzer.measures.window import Window
 from profiler_doctor.analyzer.trace import Trace
@@ -23,13 +23,13 @@ def waits(trace: Trace, span: Window, cause: str, least_share: float) -> pd.Data
 
 
 def by_place(trace: Trace, table: pd.DataFrame, *also: Sequence[str]) -> list[pd.DataFrame]:
-    """The table's rows by the source line and module of the op in `under`, and by what is told `also` of each row.
+    """The table's rows by the function and module of the op in `under`, and by what is told `also` of each row.
 
     Most time first; `dur_ns` is its column of time.
     """
     if table.empty:
         return []
     rows = table["under"].to_numpy(np.int64)
-    told = zip(source_of(trace, rows), module_of(trace, rows), *also, strict=True)
+    told = zip(function_of(trace, rows), module_of(trace, rows), *also, strict=True)
     groups = [group for _, group in table.groupby(np.array([str(place) for place in told], dtype=object), sort=False)]
     return sorted(groups, key=lambda group: -int(group["dur_ns"].sum()))

@@ -34,7 +34,7 @@ from profiler_doctor.analyzer.measures.factories import FACTORY, factory_before
 from profiler_doctor.analyzer.measures.ops import outermost
 from profiler_doctor.analyzer.measures.origins import UNKNOWN, makers
 from profiler_doctor.analyzer.measures.places import places
-from profiler_doctor.analyzer.measures.source import source_of, where_of
+from profiler_doctor.analyzer.measures.source import function_of, where_of
 from profiler_doctor.analyzer.measures.window import Window, linked_work, used_steps, window
 from profiler_doctor.analyzer.trace import Bools, Ints, Trace
 
@@ -92,9 +92,9 @@ def _on_the_gpu(trace: Trace, made: pd.Series[int]) -> Ints:
 
 
 def _by_place(trace: Trace, moved: pd.DataFrame) -> list[pd.DataFrame]:
-    """The copies of each source line and factory."""
+    """The copies of each function and factory."""
     rows = moved["made"].to_numpy(np.int64)
-    told = zip(trace.events.names_at(rows), source_of(trace, rows), strict=True)
+    told = zip(trace.events.names_at(rows), function_of(trace, rows), strict=True)
     return [group for _, group in moved.groupby(np.array([str(place) for place in told], dtype=object), sort=False)]
 
 

@@ -3,7 +3,7 @@
 What it finds
     Pauses of the cyclic garbage collector within the recorded steps, as our own capture hears them, or as events that
     torch's profiler records where it is told to (`record_python_gc_info`). On a GPU only the part counts in which it
-    idles.
+    idles. The line is named under which most of the pauses' time went: a call of `gc.collect()`, or what makes objects.
 
 Why it costs
     The collector stops everything to look for cycles. A full collection visits every object of the process, which a
@@ -57,12 +57,20 @@ def find(trace: Trace, limits: Limits) -> Iterable[Sighting]:
     yield Sighting(
         message=f"Python's garbage collector stops the program {len(pauses) / span.per:.3g} times per {span.unit}, for "
         f"{part:.0%} of the {of}; the longest pause takes {longest / 1e6:.3g} ms.",
-        where=Where(op=EVENT),
+        where=_where(trace),
         evidence={"pauses": len(pauses), "share": part, "longest_ns": longest, "pause_ns": pauses.total_ns},
         intervals_ns=tuple(zip(pauses.starts.tolist(), pauses.ends.tolist(), strict=True)),
         edit=None if on_gpu else _edit(trace, pauses, timed),
         basis="no collection within the steps",
     )
+
+
+def _where(trace: Trace) -> Where:
+    """The line under which most of the time went, where one is: a call of `gc.collect()`, or what makes the objects."""
+    known = trace.facts.pauses_at if trace.facts else ()
+    total_ns = sum(took_ns for _, _, took_ns in known)
+    file, line, most_ns = known[0] if known else ("", 0, 0)
+    return Where(file=file, line=line, op=EVENT) if file and 2 * most_ns > total_ns else Where(op=EVENT)
 
 
 def _pauses(trace: Trace) -> Intervals:

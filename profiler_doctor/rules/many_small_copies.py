@@ -32,7 +32,7 @@ from profiler_doctor.analyzer.measures.copies import copies
 from profiler_doctor.analyzer.measures.modules import module_of
 from profiler_doctor.analyzer.measures.ops import outermost_named
 from profiler_doctor.analyzer.measures.places import places
-from profiler_doctor.analyzer.measures.source import source_of, where_of
+from profiler_doctor.analyzer.measures.source import function_of, where_of
 from profiler_doctor.analyzer.measures.window import Window, linked_work, window
 from profiler_doctor.analyzer.model import Where
 from profiler_doctor.analyzer.trace import Trace
@@ -75,11 +75,11 @@ def _sighting(trace: Trace, mine: pd.DataFrame, span: Window) -> Sighting:
 
 
 def _by_place(trace: Trace, moved: pd.DataFrame) -> list[pd.DataFrame]:
-    """The copies of each source line and module; of each outermost range where the trace has no stacks."""
+    """The copies of each function and module; of each outermost range where the trace has no stacks."""
     rows = moved["op"].to_numpy(np.int64)
     around = outermost_named(trace, rows, lambda name: not NO_PLACE.match(name))
     ranges = [trace.events.name_of(row) if row >= 0 else "" for row in around.tolist()]
-    told = zip(source_of(trace, rows), module_of(trace, rows), ranges, strict=True)
+    told = zip(function_of(trace, rows), module_of(trace, rows), ranges, strict=True)
     names = [str((source, module)) if source or module else in_range for source, module, in_range in told]
     groups = [group for name, group in moved.groupby(np.array(names, dtype=object), sort=False) if name]
     return sorted(groups, key=len, reverse=True)

@@ -32,7 +32,7 @@ from profiler_doctor.analyzer.measures.copies import copies
 from profiler_doctor.analyzer.measures.modules import module_of
 from profiler_doctor.analyzer.measures.ops import inside_named
 from profiler_doctor.analyzer.measures.origins import comes_of
-from profiler_doctor.analyzer.measures.source import source_of, where_of
+from profiler_doctor.analyzer.measures.source import function_of, where_of
 from profiler_doctor.analyzer.measures.syncs import syncs
 from profiler_doctor.analyzer.measures.wait_causes import SCALAR
 from profiler_doctor.analyzer.measures.window import Window, linked_work, window
@@ -98,7 +98,7 @@ def _related(trace: Trace, pairs: pd.DataFrame) -> pd.DataFrame:
 
 
 def _by_places(trace: Trace, pairs: pd.DataFrame) -> list[pd.DataFrame]:
-    """The pairs of equal size between the same two source lines, modules and ops."""
+    """The pairs of equal size between the same two functions, modules and ops."""
     told = [_places(trace, pairs[name]) for name in ("op_back", "op")]
     sizes = pairs["bytes"].astype(str).tolist()
     names = np.array([" ".join(parts) for parts in zip(*told, sizes, strict=True)], dtype=object)
@@ -108,7 +108,7 @@ def _by_places(trace: Trace, pairs: pd.DataFrame) -> list[pd.DataFrame]:
 def _places(trace: Trace, ops: pd.Series[int]) -> list[str]:
     rows = np.asarray(ops, dtype=np.int64)
     names = [trace.events.name_of(row) if row >= 0 else "" for row in rows.tolist()]
-    return [str(place) for place in zip(source_of(trace, rows), module_of(trace, rows), names, strict=True)]
+    return [str(place) for place in zip(function_of(trace, rows), module_of(trace, rows), names, strict=True)]
 
 
 def _waits(trace: Trace, trips: pd.DataFrame) -> tuple[int, ...]:

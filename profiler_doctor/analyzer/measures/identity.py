@@ -68,7 +68,7 @@ def uses(trace: Trace) -> Uses | None:
     facts, recorded = trace.facts.tensors if trace.facts else None, trace.stacks
     if facts is None or recorded is None:
         return None
-    place = _places(recorded, facts.starts)
+    place = _places(trace)
     rows = np.array(sorted(place, key=place.__getitem__), np.int64)
     outer = outermost(recorded, rows, is_op(recorded))
     step = ops(recorded).set_index("row")["step"].reindex(outer).to_numpy(np.int64)
@@ -104,8 +104,23 @@ def with_identity(trace: Trace, rows: Ints) -> Ints:
     return twins(trace, trace.stacks, rows)
 
 
-def _places(recorded: Trace, starts: tuple[int, ...]) -> dict[int, int]:
-    """Row of the recording → place in the facts, for the ops whose start is theirs alone."""
+@measure
+def called_at(trace: Trace) -> Mapping[int, tuple[str, int]]:
+    """Row of the recording with stacks → file and line of the script's own call that led to the op, where told."""
+    facts = trace.facts.tensors if trace.facts else None
+    if facts is None or trace.stacks is None or not facts.called_at:
+        return {}
+    lines = {row: facts.called_at[place] for row, place in _places(trace).items()}
+    return {row: facts.lines[line] for row, line in lines.items() if line >= 0}
+
+
+@measure
+def _places(trace: Trace) -> Mapping[int, int]:
+    """Row of the recording with stacks → place in the facts, for the ops whose start is theirs alone."""
+    facts, recorded = trace.facts.tensors if trace.facts else None, trace.stacks
+    if facts is None or recorded is None:
+        return {}
+    starts = facts.starts
     rows = recorded.rows("cpu_op")
     began = recorded.events.start_ns[rows] + recorded.base_ns
     known, first, count = np.unique(np.array(starts, np.int64), return_index=True, return_counts=True)

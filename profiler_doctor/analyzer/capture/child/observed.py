@@ -125,6 +125,7 @@ class Observed:
             optimizers=self._optimizers.facts(),
             pauses_ns=tuple(self.pauses.found_ns),
             pause_share=self.pauses.share(),
+            pauses_at=self.pauses.places(),
             growth=self.alive.growth,
             subnormals=self.alive.subnormals,
         )

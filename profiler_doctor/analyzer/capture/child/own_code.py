@@ -46,3 +46,13 @@ def is_own_file(file: str) -> bool:
     if file.startswith(("<", OURS)) or any(part in file for part in INSTALLED):
         return False
     return not file.startswith(STANDARD)
+
+
+@cache
+def is_own_name(file: str) -> bool:
+    """The same of a path as torch's profiler shortens it."""
+    if not file or file.startswith("<"):
+        return False
+    places = (Path(entry, file) for entry in sys.path if entry)  # an absolute path stays what it is
+    found = next((place for place in places if place.is_file()), None)
+    return found is not None and is_own_file(str(found))
