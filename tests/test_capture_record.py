@@ -87,6 +87,8 @@ def test_steps_are_timed_without_the_profiler_before_and_after_the_recorded_ones
     assert training.overhead == pytest.approx(median(facts.profiled_step_ns) / median(facts.step_ns))
     assert facts.copy_bytes_per_s is not None
     assert facts.copy_bytes_per_s > 1e8
+    assert {f"{name} {kind}" for name in ("exp", "tanh", "erf") for kind in ("float", "double")} == {*facts.function_ns}
+    assert facts.function_ns["tanh float"] > 0
 
 
 def test_the_trace_holds_five_whole_steps_and_the_scripts_own_ranges(training: Captured) -> None:

@@ -124,6 +124,7 @@ def test_on_a_cpu_the_ops_themselves_are_at_stake(tmp_path: Path) -> None:
 
     [seen] = ask(RULE, trace)
 
+    # a pass as long as pow's, one over the cache for the mean, and 80 µs for the call of the compiled function
     assert seen.edit is not None
-    assert stake_of(trace, [seen.edit]).ns_per_step == 290_000 - 110_000
+    assert stake_of(trace, [seen.edit]).ns_per_step == pytest.approx(290_000 - 100_000 - 60_000 - 80_000, abs=5)
     assert "GPU" not in seen.message + seen.basis

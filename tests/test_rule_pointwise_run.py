@@ -33,24 +33,15 @@ def test_on_a_gpu_one_kernel_stays_as_long_as_the_longest(tmp_path: Path) -> Non
     assert stake_of(trace, [seen.edit]).ns_per_step == 390_000 - 120_000
 
 
-def test_on_a_cpu_what_need_not_be_moved_is_at_stake(tmp_path: Path) -> None:
+def test_on_a_cpu_one_pass_over_the_memory_stays(tmp_path: Path) -> None:
     trace = observed(on_cpu(tmp_path, *RUN), copy_bytes_per_s=1e11)
 
     [seen] = ask(RULE, trace)
 
-    # 6 · 4 MiB at 100 GB/s are 251.658 µs, less than the 270 µs beside the longest op
+    # mul moves three tensors in 100 µs, the run as a whole four: 133.3 µs, and 80 for the call of the compiled function
     assert seen.edit is not None
-    assert stake_of(trace, [seen.edit]).ns_per_step == pytest.approx(251_658, abs=5)
+    assert stake_of(trace, [seen.edit]).ns_per_step == pytest.approx(390_000 - 133_333 - 80_000, abs=5)
     assert "GPU" not in seen.message + seen.basis
-
-
-def test_the_longest_op_stays_however_slow_the_memory(tmp_path: Path) -> None:
-    trace = observed(on_cpu(tmp_path, *RUN), copy_bytes_per_s=1e9)
-
-    [seen] = ask(RULE, trace)
-
-    assert seen.edit is not None
-    assert stake_of(trace, [seen.edit]).ns_per_step == pytest.approx(270_000, abs=5)
 
 
 @pytest.mark.parametrize(("rows", "found"), [(255, False), (256, True)])

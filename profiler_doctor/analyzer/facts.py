@@ -178,6 +178,21 @@ class OnnxFacts:
 
 
 @dataclass(frozen=True, kw_only=True)
+class SampleLoopFacts:
+    """One loop that goes over samples in each step of a JAX script, and carries nothing from one to the next."""
+
+    callee: str
+    """The function of the script's own that is called for each of them: "predict()"."""
+    function: str
+    """The one that the loop stands in."""
+    file: str
+    line: int
+    """Where the loop begins."""
+    calls: int
+    """In one step, each with arguments of the same shapes."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class JaxFacts:
     """What was run where the script imports JAX and not torch."""
 
@@ -188,6 +203,7 @@ class JaxFacts:
     line: int = 0
     jitted: bool = False
     """The script compiles that function with `jax.jit`."""
+    loops: tuple[SampleLoopFacts, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -223,6 +239,9 @@ class Facts:
     torch: str = ""
     copy_bytes_per_s: float | None = None
     """Measured bandwidth of a large tensor copy (bytes read and written), for floors of memory-bound work."""
+    function_ns: Mapping[str, float] = field(default_factory=dict)
+    """`exp float`, `tanh float`, `erf float` and the same of `double` → what a vectorised one takes for an element on
+    one thread, measured; empty: not measured, or not on a CPU."""
     cut: tuple[str, ...] = ()
     seen_at: Mapping[str, tuple[str, int]] = field(default_factory=dict)
     """Each of `debug_modes`, and "threads" for the largest number → the script's own line that was under way when it

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 from profiler_doctor.analyzer.kinds import Limits, Sighting
-from profiler_doctor.analyzer.measures.chains import Chain, described, fusing, in_window, stretches
+from profiler_doctor.analyzer.measures.chains import Chain, described, in_window, stretches
+from profiler_doctor.analyzer.measures.one_loop import fused
 from profiler_doctor.analyzer.measures.share import share, whole
 from profiler_doctor.analyzer.measures.source import where_of
-from profiler_doctor.analyzer.measures.window import window
+from profiler_doctor.analyzer.measures.window import linked_work, window
 from profiler_doctor.analyzer.trace import Trace
 
+AS_ONE_KERNEL = "each as one op, as long as its longest piece or as the memory needs for what goes in and out"
+AS_ONE_LOOP = "each as one compiled loop: one pass over the memory, as quick as its quickest op, and its functions"
 Find = Callable[[Trace, Limits], Iterable[Sighting]]
 
 
@@ -28,8 +31,8 @@ def finder(chains: Callable[[Trace], Sequence[Chain]], words: str) -> Find:
             where=where_of(trace, max(found, key=lambda chain: chain.moved).rows[0]),
             evidence=described(trace, found) | {"share": part},
             intervals_ns=stretches(trace, found),
-            edit=fusing(trace, found),
-            basis="each as one op, as long as its longest piece or as the memory needs for what goes in and out",
+            edit=fused(trace, found),
+            basis=AS_ONE_KERNEL if len(linked_work(trace)) else AS_ONE_LOOP,
         )
 
     return find

@@ -22,15 +22,17 @@ Source
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
-from profiler_doctor.analyzer.kinds import Edit, Has, Limits, Rule, Sighting, Threshold
-from profiler_doctor.analyzer.measures.chains import bytes_per_s, described, fusing, in_window, stretches
+from profiler_doctor.analyzer.kinds import Has, Limits, Rule, Sighting, Threshold
+from profiler_doctor.analyzer.measures.chains import bytes_per_s, described, in_window, stretches
+from profiler_doctor.analyzer.measures.one_loop import fused
 from profiler_doctor.analyzer.measures.runs import Run, pointwise_runs
 from profiler_doctor.analyzer.measures.share import share, whole
 from profiler_doctor.analyzer.measures.source import where_of
 from profiler_doctor.analyzer.measures.window import linked_work, window
 from profiler_doctor.analyzer.trace import Trace
+from profiler_doctor.rules._written_out import AS_ONE_LOOP
 
 
 def find(trace: Trace, limits: Limits) -> Iterable[Sighting]:
@@ -38,8 +40,7 @@ def find(trace: Trace, limits: Limits) -> Iterable[Sighting]:
     on_gpu, span = len(linked_work(trace)) > 0, window(trace)
     inside = {chain.rows for chain in in_window(trace, [run.chain for run in pointwise_runs(trace)])}
     runs = [run for run in pointwise_runs(trace) if run.chain.rows in inside and (on_gpu or _large(run, limits))]
-    speed = bytes_per_s(trace)
-    if not runs or span is None or not (on_gpu or speed):
+    if not runs or span is None or not (on_gpu or bytes_per_s(trace)):
         return
     chains = [run.chain for run in runs]
     part = share(trace, [row for chain in chains for row in chain.rows])
@@ -55,26 +56,14 @@ def find(trace: Trace, limits: Limits) -> Iterable[Sighting]:
             "bytes_as_one_op": sum(chain.moved for chain in chains),
         },
         intervals_ns=stretches(trace, chains),
-        edit=fusing(trace, chains) if on_gpu else _on_cpu(trace, runs, speed or 0.0),
-        basis="each run as one op" if on_gpu else "what need not be moved, at the bandwidth of a copy",
+        edit=fused(trace, chains),
+        basis="each run as one op" if on_gpu else AS_ONE_LOOP,
     )
 
 
 def _large(run: Run, limits: Limits) -> bool:
     """Whether what passes between two ops does not stay in the cache; a run moves it twice for each op but the last."""
     return run.each - run.chain.moved >= 2 * (len(run.chain.rows) - 1) * limits["cpu_bytes"]
-
-
-def _on_cpu(trace: Trace, runs: Sequence[Run], speed: float) -> Edit:
-    """Every op of a run keeps the same share: its bytes that need not be moved go, and the longest op's time stays."""
-    keep: dict[int, float] = {}
-    for run in runs:
-        rows = list(run.chain.rows)
-        times = trace.events.dur_ns[rows]
-        total, longest = int(times.sum()), int(times.max())
-        saved = min(1e9 * (run.each - run.chain.moved) / speed, total - longest)
-        keep.update(dict.fromkeys(rows, 1 - saved / max(total, 1)))
-    return Edit(keep=keep)
 
 
 RULE = Rule(

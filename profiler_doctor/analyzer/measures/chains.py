@@ -70,7 +70,7 @@ def called(trace: Trace, rows: Ints) -> Ints:
 
 
 def fusing(trace: Trace, chains: Sequence[Chain]) -> Edit:
-    """Of each chain one piece of work stays, as long as the longest, or as the bytes need that must be moved.
+    """On a GPU: of each chain one piece of work stays, as long as the longest, or as the bytes need that must be moved.
 
     What stays is no cast where there is something else: a cast may be another finding's to drop. The ops of the pieces
     that go, go with them.
@@ -108,6 +108,11 @@ def bytes_per_s(trace: Trace) -> float | None:
 def full(trace: Trace, row: int, size: int) -> list[Operand]:
     """The tensors of an op that have `size` elements."""
     return [operand for operand in tensors(trace, row) if operand.size == size]
+
+
+def in_place(name: str) -> bool:
+    """Whether an op of that name writes into a tensor that it was given."""
+    return name.endswith("_") and not name.endswith("__")
 
 
 def result_type(trace: Trace, row: int) -> str:

@@ -25,6 +25,7 @@ class Account:
     cold_step_ns: int | None = None
     warmup_steps: int = 0
     copy_bytes_per_s: float | None = None
+    function_ns: dict[str, float] = field(default_factory=dict)
     masks: tuple[MaskFacts, ...] = ()
     shared_inputs: tuple[tuple[int, ...], ...] = ()
     optimizer_steps: int = 0
@@ -47,6 +48,7 @@ class Account:
             step_ns=tuple(self.unprofiled.wall_ns),
             step_cpu_ns=tuple(self.unprofiled.cpu_ns),
             copy_bytes_per_s=self.copy_bytes_per_s,
+            function_ns=self.function_ns,
             masks=self.masks,
             shared_inputs=self.shared_inputs,
             cut=tuple(self.cut),

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from itertools import pairwise
 
 from profiler_doctor.analyzer.capture.child import control
+from profiler_doctor.analyzer.capture.child.function_costs import function_ns
 from profiler_doctor.analyzer.capture.child.kineto import load_ahead
 from profiler_doctor.analyzer.capture.child.masks import square_masks
 from profiler_doctor.analyzer.capture.child.observed import copy_bytes_per_s
@@ -222,7 +223,9 @@ class Observe:
 
     def _account_for(self, recorder: Recorder) -> None:
         self._written = True
-        self.account.copy_bytes_per_s = copy_bytes_per_s(self.session.torch, self.watching.observed.device)
+        device = self.watching.observed.device
+        self.account.copy_bytes_per_s = copy_bytes_per_s(self.session.torch, device)
+        self.account.function_ns = function_ns(self.session.torch, device)
         self.account.masks = square_masks(self.session.torch)
         self.account.shared_inputs = recorder.shared_inputs()
 
