@@ -140,6 +140,24 @@ class MaskFacts:
 
 
 @dataclass(frozen=True, kw_only=True)
+class ArtefactFacts:
+    """One compiled file that the script used, or would have, and that was made on another device than this one."""
+
+    kind: str
+    """`AOTInductor package`, or `TensorRT engine`: one that ONNX Runtime passed over, building another."""
+    path: str
+    """As the script gave it; "" unknown."""
+    device: str
+    """`cpu` or `cuda`: what it runs on; "" unknown."""
+    built_for: Mapping[str, str]
+    here: Mapping[str, str]
+    """What differs ("instruction set", "compute capability", "machine", "platform") → as it is there, and here."""
+    file: str = ""
+    line: int = 0
+    """The script's own that loaded it."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class TensorFacts:
     """What each op of the recording with stacks was given and made: tensors told apart by more than their shape.
 
@@ -249,6 +267,7 @@ class Facts:
     arrays: tuple[ArraysFacts, ...] = ()
     loaders: tuple[LoaderFacts, ...] = ()
     optimizers: tuple[OptimizerFacts, ...] = ()
+    artefacts: tuple[ArtefactFacts, ...] = ()
     growth: GrowthFacts | None = None
     subnormals: tuple[SubnormalFacts, ...] = ()
     pauses_ns: tuple[tuple[int, int, int], ...] = ()

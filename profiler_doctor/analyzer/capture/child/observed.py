@@ -13,6 +13,7 @@ from typing import Any
 from profiler_doctor.analyzer.capture import processors
 from profiler_doctor.analyzer.capture.child.alive import Alive
 from profiler_doctor.analyzer.capture.child.arrays import Arrays
+from profiler_doctor.analyzer.capture.child.artefacts import Artefacts
 from profiler_doctor.analyzer.capture.child.loaders import Loaders
 from profiler_doctor.analyzer.capture.child.optimizers import Optimizers
 from profiler_doctor.analyzer.capture.child.own_code import Place, own_place
@@ -66,14 +67,14 @@ class Observed:
         """Taken now: torch itself sets some of them later on."""
         self._seen_at: dict[str, Place] = {}
         self._arrays, self.pauses, self.alive = Arrays(torch), Pauses(), Alive(torch)
-        self._loaders, self._optimizers = Loaders(torch), Optimizers()
+        self._loaders, self._optimizers, self._artefacts = Loaders(torch), Optimizers(), Artefacts()
 
     def install(self) -> tuple[Undo, ...]:
         """Count backward passes, see the modes in force in them, watch what the host does; returns what stops that."""
         autograd = self._torch.autograd
         counted = [replaced(autograd, name, self._backward) for name in ("backward", "grad")]
         mirror.on_recording += [self._arrays.recording, self.pauses.recording]
-        watched = (*self._loaders.install(), *self._optimizers.install())
+        watched = (*self._loaders.install(), *self._optimizers.install(), self._artefacts.install())
         return (*counted, replaced(autograd, "gradcheck", self._gradcheck), *watched, mirror.on_recording.clear)
 
     def before_call(self, serial: str, module: Any, inputs: tuple[str, list[Any]]) -> None:
@@ -126,6 +127,7 @@ class Observed:
             pauses_ns=tuple(self.pauses.found_ns),
             pause_share=self.pauses.share(),
             pauses_at=self.pauses.places(),
+            artefacts=self._artefacts.facts(),
             growth=self.alive.growth,
             subnormals=self.alive.subnormals,
         )
