@@ -19,7 +19,7 @@ Codes = npt.NDArray[np.int32]
 Bools = npt.NDArray[np.bool_]
 R = TypeVar("R")
 
-DENSE = 8
+DENSE = 16
 """Whoever asks for more than one row in so many is answered from an array of all rows: faster than a search."""
 NO_DURATION = -1
 """The `dur_ns` of an event that has none (instants, flows, metadata)."""
@@ -176,24 +176,22 @@ class Trace:
 
     def rows(self, *categories: str) -> Ints:
         """Rows of complete events (phase X) of the given categories, in file order."""
-        there = sorted(frozenset(categories) & frozenset(self.events.categories))
-        if len(there) == 1:
-            return self._rows_of(there[0])
-        return np.sort(np.concatenate([np.empty(0, np.int64), *map(self._rows_of, there)]), kind="stable")
-
-    def _rows_of(self, category: str) -> Ints:
-        """The rows of one category; kept in 32 bits, where those of several together are soon put in order again."""
-        key = ("rows", category)
-        if key not in self.cache:
-            code = self.events.categories.index(category)
-            found = np.flatnonzero((self.events.category == code) & (self.events.phase == ord("X")))
-            self.cache[key] = found.astype(np.int32)
-        return self.cache[key].astype(np.int64)  # type: ignore[attr-defined,no-any-return]  # what was put there
+        return _in_order([_rows_of(self, category) for category in self._there(categories)])
 
     def rows_named(self, test: Callable[[str], object], among: Iterable[str]) -> Ints:
         """Rows of complete events of the categories `among` whose name passes `test`."""
-        rows = self.rows(*among)
-        return rows[self.events.matching_names(test)[self.events.name[rows]]]
+        found = []
+        for category in self._there(among):
+            passing = [code for code in _names_of(self, category) if test(self.events.names[code])]
+            if passing:  # most tests hold for no name at all
+                passes = np.zeros(len(self.events.names), np.bool_)
+                passes[passing] = True
+                rows = _rows_of(self, category)
+                found.append(rows[passes[self.events.name[rows]]])
+        return _in_order(found)
+
+    def _there(self, categories: Iterable[str]) -> list[str]:
+        return sorted(frozenset(categories) & frozenset(self.events.categories))
 
 
 def measure(function: Callable[..., R]) -> Callable[..., R]:
@@ -210,6 +208,27 @@ def measure(function: Callable[..., R]) -> Callable[..., R]:
         return trace.cache[key]  # type: ignore[return-value]  # as above
 
     return remembered
+
+
+@measure
+def _rows_of(trace: Trace, category: str) -> Codes:
+    """The rows of one category; kept in 32 bits, where those of several together are soon put in order again."""
+    events = trace.events
+    found = np.flatnonzero((events.category == events.categories.index(category)) & (events.phase == ord("X")))
+    return found.astype(np.int32)
+
+
+@measure
+def _names_of(trace: Trace, category: str) -> tuple[int, ...]:
+    """The codes of the names that the events of one category have."""
+    return tuple(np.flatnonzero(np.bincount(trace.events.name[_rows_of(trace, category)])).tolist())
+
+
+def _in_order(parts: Sequence[Codes]) -> Ints:
+    """Rows of several categories together, each in order; a new array, which its taker may change."""
+    if len(parts) == 1:
+        return parts[0].astype(np.int64)
+    return np.sort(np.concatenate([np.empty(0, np.int64), *parts]), kind="stable")
 
 
 def forget(trace: Trace, *measures: Callable[..., object]) -> None:

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from profiler_doctor.analyzer.measures.links import launch_of
-from profiler_doctor.analyzer.measures.nesting import innermost_at
 from profiler_doctor.analyzer.measures.operands import WIDTHS, tensors
-from profiler_doctor.analyzer.measures.ops import SLICES, parent_of
+from profiler_doctor.analyzer.measures.ops import enclosing_slice, parent_of
 from profiler_doctor.analyzer.trace import Bools, Ints, Trace, measure
 
 ELEMENT = {
@@ -70,13 +69,10 @@ def sizes(trace: Trace, rows: Ints, op_rows: Ints) -> Sizes:
 def _around_launch(trace: Trace, rows: Ints, op_rows: Ints) -> Ints:
     """The innermost op or mark around each launch; the op where no slice is open on the launch's thread."""
     events = trace.events
-    slices = trace.rows(*SLICES)
     launch = launch_of(trace).at(rows, -1)
-    at = np.where(launch >= 0, launch, 0)
-    times = (events.thread[at].astype(np.int64), events.start_ns[at]) if len(rows) else (rows, rows)
-    place = innermost_at(events.thread[slices].astype(np.int64), events.start_ns[slices], events.ends_at(slices), times)
-    found = (launch >= 0) & (place >= 0)
-    return np.where(found, slices[np.where(found, place, 0)], op_rows) if len(slices) else op_rows
+    at = np.maximum(launch, 0)
+    around = enclosing_slice(trace, events.thread[at], events.start_ns[at]) if len(rows) else op_rows
+    return np.where((launch >= 0) & (around >= 0), around, op_rows)
 
 
 def _told(trace: Trace, rows: Ints) -> tuple[Ints, Ints, list[str]]:

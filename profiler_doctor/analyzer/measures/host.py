@@ -78,26 +78,28 @@ def op_of_call(trace: Trace) -> Column:
     """
     events = trace.events
     rows = trace.rows(*HOST_CALLS)
-    found = enclosing_op(trace, events.thread[rows].astype(np.int64), events.start_ns[rows])
+    found = enclosing_op(trace, events.thread[rows], events.start_ns[rows])
     lost = found < 0
     found[lost] = _by_external_id(trace, rows[lost])
     return Column(rows.astype(np.int32), found.astype(np.int32))
 
 
 def _by_external_id(trace: Trace, calls: Ints) -> Ints:
-    external, correlation = trace.events.column("External id"), trace.events.column("correlation")
-    all_calls = trace.rows(*HOST_CALLS)
-    ids = external.at(all_calls, 0)
-    if not np.any((ids != correlation.at(all_calls, 0)) & (ids > 0)):
-        return np.full(len(calls), -1)
-    ops = trace.rows("cpu_op")
-    keys, first, count = np.unique(external.at(ops, 0), return_index=True, return_counts=True)
+    external, found = trace.events.column("External id"), np.full(len(calls), -1)
     wanted = external.at(calls, 0)
+    asking = np.flatnonzero((wanted > 0) & (wanted != trace.events.column("correlation").at(calls, 0)))
+    if not len(asking):
+        return found
+    ops = trace.rows("cpu_op")
+    ids = external.at(ops, 0)
+    there = np.isin(ids, wanted[asking])
+    keys, first, count = np.unique(ids[there], return_index=True, return_counts=True)
     if not len(keys):
-        return np.full(len(calls), -1)
-    place = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
-    certain = (keys[place] == wanted) & (wanted > 0) & (count[place] == 1)
-    return np.where(certain & (wanted != correlation.at(calls, 0)), ops[first[place]], -1)
+        return found
+    place = np.minimum(np.searchsorted(keys, wanted[asking]), len(keys) - 1)
+    certain = (keys[place] == wanted[asking]) & (count[place] == 1)
+    found[asking[certain]] = ops[there][first[place[certain]]]
+    return found
 
 
 def _kinds(trace: Trace, rows: Ints) -> pd.Categorical[str]:

@@ -37,7 +37,7 @@ def memory(trace: Trace) -> pd.DataFrame:
             "bytes": events.column("Bytes").at(rows, 0),
             "allocated_bytes": events.column("Total Allocated").at(rows, -1),
             "reserved_bytes": events.column("Total Reserved").at(rows, -1),
-            "op": enclosing_op(trace, events.thread[rows].astype(np.int64), times),
+            "op": enclosing_op(trace, events.thread[rows], times),
             "step": step_at(trace, times),
         }
     )

@@ -28,6 +28,13 @@ def narrow(ids: Ints) -> Ints | Codes:
     return ids.astype(np.int32) if fits else ids
 
 
+def distinct(codes: npt.NDArray[np.signedinteger]) -> list[int]:
+    """The codes (0 and up) that occur, in order. Of threads, streams and devices there are few: no sort is needed."""
+    there = np.zeros(int(codes.max(initial=-1)) + 1, np.bool_)
+    there[codes] = True
+    return np.flatnonzero(there).tolist()
+
+
 @measure
 def _names(trace: Trace) -> pd.CategoricalDtype[str]:
     return pd.CategoricalDtype(pd.Index(list(trace.events.names), dtype="str"))

@@ -12,10 +12,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from profiler_doctor.analyzer.trace import Bools, Ints
+from profiler_doctor.analyzer.trace import Ints
 
 AT_ONCE = 1 << 16
 """Queries that are answered together: what is worked out on the way stays small."""
+
+NEAR = 4
+"""Slices looked at one by one before the tree is climbed: most find the one around them among so many."""
 
 FEW = 8
 """Where there are more than so many slices for each query, those that no query can find are left out first."""
@@ -39,14 +42,31 @@ def nest(thread: Ints, start_ns: Ints, end_ns: Ints) -> Nesting:
     """Nest slices; `thread` are codes, times int64 ns."""
     starts, ends = _apart(thread, start_ns, end_ns)
     order = _longest_first(starts, ends)
-    parent_at = last_above(ends[order], np.arange(len(order)), starts[order])
+    parent_at = _parents(starts[order], ends[order])
     parent = np.full(len(order), -1)
     parent[order] = np.where(parent_at >= 0, order[parent_at], -1)
-    clipped = _down_from_parents(end_ns, parent)
+    depth, clipped = _depth(parent), _clipped(end_ns, parent)
     own = np.maximum(clipped - start_ns, 0)
     inner = np.zeros(len(order), np.int64)
     np.add.at(inner, parent[parent >= 0], own[parent >= 0])
-    return Nesting(order, parent, _depth(parent), own - inner, clipped)
+    return Nesting(order, parent, depth, own - inner, clipped)
+
+
+def _parents(starts: Ints, ends: Ints) -> Ints:
+    """For slices in order the place of the one around each, -1 for none.
+
+    Everything between a slice and the candidate for it is closed when it starts. A candidate that is closed then, too,
+    gives way to its own candidate, all at once: with each round they lie twice as far back.
+    """
+    found = np.arange(-1, len(starts) - 1)
+    inner = starts[1:] < np.maximum.accumulate(ends)[:-1]
+    found[1:][~inner] = -1
+    asking = np.flatnonzero(found >= 0)
+    while len(asking):
+        asking = asking[ends[found[asking]] <= starts[asking]]
+        found[asking] = found[found[asking]]
+        asking = asking[found[asking] >= 0]
+    return found
 
 
 def innermost_at(thread: Ints, start_ns: Ints, end_ns: Ints, at: tuple[Ints, Ints]) -> Ints:
@@ -72,14 +92,21 @@ def _innermost(thread: Ints, start_ns: Ints, end_ns: Ints, at: tuple[Ints, Ints]
 def last_above(values: Ints, before: Ints, floors: Ints) -> Ints:
     """For each query the last index i < `before` with values[i] > `floors`, -1 for none.
 
-    Climbs a tree of block maxima and comes down again, all queries at once: logarithmic, and near at hand for the
-    nested slices of a call stack.
+    Looks at the nearest ones, then climbs a tree of block maxima and comes down again, all queries at once:
+    logarithmic, and near at hand for the nested slices of a call stack.
     """
-    tree = _block_maxima(values)
-    found = np.full(len(before), -1)
-    for first in range(0, len(before), AT_ONCE):
-        part = slice(first, first + AT_ONCE)
-        found[part] = _climbed(tree, before[part], floors[part])
+    found = np.asarray(before, np.int64) - 1
+    highest = np.append(np.maximum.accumulate(values), np.iinfo(np.int64).min)
+    found[highest[found] <= floors] = -1
+    asking = np.flatnonzero(found >= 0)
+    for _ in range(NEAR):
+        asking = asking[values[found[asking]] <= floors[asking]]
+        found[asking] -= 1
+        asking = asking[found[asking] >= 0]
+    tree = _block_maxima(values) if len(asking) else []
+    for first in range(0, len(asking), AT_ONCE):
+        part = asking[first : first + AT_ONCE]
+        found[part] = _climbed(tree, found[part] + 1, floors[part])
     return found
 
 
@@ -150,20 +177,23 @@ def _apart(thread: Ints, start_ns: Ints, end_ns: Ints) -> tuple[Ints, Ints]:
 
 
 def _depth(parent: Ints) -> Ints:
-    depth: Ints = (parent >= 0).astype(np.int64)
-    above = parent
-    while np.any(above >= 0):
-        inside = above >= 0
-        depth = depth + np.where(inside, depth[above], 0)
-        above = np.where(inside, above[above], -1)
+    """How many slices are around each."""
+    depth, above = (parent >= 0).astype(np.int64), parent.copy()
+    inside = np.flatnonzero(above >= 0)
+    while len(inside):
+        over = above[inside]
+        depth[inside] += depth[over]
+        above[inside] = above[over]
+        inside = inside[above[inside] >= 0]
     return depth
 
 
-def _down_from_parents(end_ns: Ints, parent: Ints) -> Ints:
+def _clipped(end_ns: Ints, parent: Ints) -> Ints:
     """Each end, or the earliest end of any slice around it."""
     clipped, above = end_ns, parent
     while np.any(above >= 0):
-        inside: Bools = above >= 0
-        clipped = np.where(inside, np.minimum(clipped, clipped[above]), clipped)
-        above = np.where(inside, above[above], -1)
+        cut: Ints = np.where(above >= 0, np.minimum(clipped, clipped[above]), clipped)
+        if np.array_equal(cut, clipped):
+            return clipped
+        clipped, above = cut, np.where(above >= 0, above[above], -1)
     return clipped

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from itertools import pairwise
 
 import numpy as np
 import pandas as pd
 
 from profiler_doctor.analyzer.kinds import Table
-from profiler_doctor.analyzer.measures.names import names_of
-from profiler_doctor.analyzer.measures.nesting import innermost_at, nest
+from profiler_doctor.analyzer.measures.names import distinct, names_of
+from profiler_doctor.analyzer.measures.nesting import last_above, nest
 from profiler_doctor.analyzer.measures.steps import step_at, step_marks, steps
 from profiler_doctor.analyzer.trace import Bools, Codes, Ints, Trace, measure
 
 SLICES = ("cpu_op", "user_annotation")
+NEVER = np.iinfo(np.int64).min
 DEEP = 200
 """Levels; real programs with Python's own limit of recursion stay below some dozens of ops in each other."""
 
@@ -85,40 +87,88 @@ def parent_of(trace: Trace) -> Codes:
     return found
 
 
-def enclosing_op(trace: Trace, thread_codes: Ints, times_ns: Ints) -> Ints:
-    """The row of the innermost cpu_op open on each thread at each time, -1 for none."""
-    rows = trace.rows("cpu_op")
-    if not len(times_ns):
-        return np.empty(0, np.int64)
-    events = trace.events
-    at = (np.asarray(thread_codes, np.int64), np.asarray(times_ns, np.int64))
-    place = innermost_at(events.thread[rows].astype(np.int64), events.start_ns[rows], events.ends_at(rows), at)
-    return np.where(place >= 0, rows[place], -1) if len(rows) else place
+def enclosing_op(trace: Trace, thread_codes: Codes | Ints, times_ns: Ints) -> Ints:
+    """The row of the innermost cpu_op open on each thread at each time, -1 for none; at its end it is closed."""
+    table, events = ops(trace), trace.events
+    is_cpu_op = np.array([category == "cpu_op" for category in events.categories] or [False], np.bool_)
+    known = is_cpu_op[events.category[table["row"].to_numpy()]]
+    return _innermost(trace, np.where(known, table["end_ns"].to_numpy(), NEVER), thread_codes, times_ns)
+
+
+def enclosing_slice(trace: Trace, thread_codes: Codes | Ints, times_ns: Ints) -> Ints:
+    """As `enclosing_op`, of ops and annotations."""
+    return _innermost(trace, ops(trace)["end_ns"].to_numpy(), thread_codes, times_ns)
+
+
+def _innermost(trace: Trace, ends: Ints, thread_codes: Codes | Ints, times_ns: Ints) -> Ints:
+    """The row of the innermost slice open on each thread at each time, by the slices' `ends` in the order of `ops`."""
+    table = ops(trace)
+    rows, starts, threads = (table[name].to_numpy() for name in ("row", "start_ns", "thread"))
+    found = np.full(len(times_ns), -1)
+    for thread in distinct(thread_codes):
+        asking = np.flatnonzero(thread_codes == thread)
+        own = slice(*np.searchsorted(threads, (thread, thread + 1)).tolist())
+        after = np.searchsorted(starts[own], times_ns[asking], side="right")
+        place = last_above(ends[own], after, times_ns[asking])
+        found[asking[place >= 0]] = rows[own][place[place >= 0]]
+    return found
+
+
+@measure
+def place_of(trace: Trace) -> Codes:
+    """For every event row its place in `ops`, -1 where it is neither op nor annotation."""
+    order = ops(trace)["row"].to_numpy()
+    found = np.full(len(trace.events), -1, np.int32)
+    found[order] = np.arange(len(order), dtype=np.int32)
+    return found
+
+
+@measure
+def end_of_inner(trace: Trace) -> Codes:
+    """For every place in `ops` the first place after it that is not inside it: what a slice holds comes right after."""
+    table = ops(trace)
+    depth, above = table["depth"].to_numpy(), table["parent"].to_numpy()
+    by_depth = np.argsort(depth.astype(np.int16) if depth.max(initial=0) < 1 << 15 else depth, kind="stable")
+    first_of = np.searchsorted(depth[by_depth], np.arange(depth.max(initial=0) + 2))
+    end = np.arange(1, len(table) + 1, dtype=np.int32)
+    for first, after in reversed(list(pairwise(first_of[1:].tolist()))):
+        inner = by_depth[first:after]
+        end[place_of(trace)[above[inner]]] = end[inner]  # of several inside one the last is written last, and stays
+    return end
 
 
 def inside_named(trace: Trace, rows: Ints, test: Callable[[str], object]) -> Bools:
     """For each op row: whether it, or a slice around it, has a name that passes `test`. Row -1 is never inside."""
-    passes = trace.events.matching_names(test)[trace.events.name]
-    return outermost(trace, rows, passes) >= 0
+    return outermost_named(trace, rows, test) >= 0
 
 
 def outermost_named(trace: Trace, rows: Ints, test: Callable[[str], object]) -> Ints:
     """For each op row: the outermost of it and the slices around it whose name passes `test`, -1 for none."""
-    return outermost(trace, rows, trace.events.matching_names(test)[trace.events.name])
+    passes = trace.events.matching_names(test)
+    if not passes.any():
+        return np.full(len(rows), -1)
+    return _outermost(trace, rows, np.flatnonzero(passes[ops(trace)["name"].cat.codes.to_numpy()]))
 
 
 def outermost(trace: Trace, rows: Ints, chosen: Bools) -> Ints:
     """As `outermost_named`, for slices `chosen` by a mask over all events."""
-    parent = parent_of(trace)
-    if _is_deep(trace):
-        found = np.where(chosen, np.arange(len(chosen)), -1)
-        return _ask_all_above(found, parent, lambda own, above: np.where(above >= 0, above, own))[rows]
-    current = np.array(rows, np.int64)
-    found = np.full(len(current), -1)
-    while np.any(current >= 0):
-        here = (current >= 0) & chosen[current]
-        found = np.where(here, current, found)
-        current = np.where(current >= 0, parent[current], -1)
+    return _outermost(trace, rows, np.flatnonzero(chosen[ops(trace)["row"].to_numpy()]))
+
+
+def _outermost(trace: Trace, rows: Ints, places: Ints) -> Ints:
+    """For each op row: the outermost slice around it, or it itself, of those at `places` in `ops`."""
+    found = np.full(len(rows), -1)
+    if not len(places):
+        return found
+    end = end_of_inner(trace)[places]
+    reach = np.maximum.accumulate(end)
+    is_top = np.append(True, places[1:] >= reach[:-1])
+    top, end = places[is_top], end[is_top]
+    known = np.flatnonzero(np.asarray(rows) >= 0)
+    place = place_of(trace)[rows[known]]
+    last = np.searchsorted(top, place, side="right") - 1
+    inside = (last >= 0) & (place < end[last])
+    found[known[inside]] = ops(trace)["row"].to_numpy()[top[last[inside]]]
     return found
 
 

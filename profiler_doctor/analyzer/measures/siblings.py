@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from profiler_doctor.analyzer.measures.ops import ops, parent_of
-from profiler_doctor.analyzer.trace import Ints, Trace, measure
+from profiler_doctor.analyzer.measures.ops import ops, parent_of, place_of
+from profiler_doctor.analyzer.trace import Ints, Trace
 
 
 def before_it(trace: Trace, rows: npt.ArrayLike) -> Ints:
@@ -15,18 +15,9 @@ def before_it(trace: Trace, rows: npt.ArrayLike) -> Ints:
     if not len(table):
         return np.full(len(wanted), -1)
     parent, order, thread = parent_of(trace), table["row"].to_numpy(np.int64), table["thread"].to_numpy(np.int64)
-    at = np.where(wanted >= 0, _places(trace)[wanted], 0)
+    at = np.where(wanted >= 0, place_of(trace)[wanted], 0)
     found = np.where((wanted >= 0) & (at > 0) & (thread[at - 1] == thread[at]), order[at - 1], -1)
     inside = np.where(wanted >= 0, parent[wanted], -1)
     while np.any(deeper := (found >= 0) & (parent[found] != inside)):
         found = np.where(deeper, parent[found], found)
-    return found
-
-
-@measure
-def _places(trace: Trace) -> Ints:
-    """For every event row its place in `ops`, 0 where it is neither op nor annotation."""
-    order = ops(trace)["row"].to_numpy(np.int64)
-    found = np.zeros(len(trace.events), np.int64)
-    found[order] = np.arange(len(order))
     return found

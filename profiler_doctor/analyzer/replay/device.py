@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from profiler_doctor.analyzer.measures.device import gpu_work
+from profiler_doctor.analyzer.measures.names import distinct
 from profiler_doctor.analyzer.measures.window import Window
 from profiler_doctor.analyzer.replay.host import Calls
 from profiler_doctor.analyzer.trace import Bools, Codes, Ints, Trace
@@ -80,8 +81,7 @@ class _Bounds:
 
 def works_in(trace: Trace, window: Window, calls: Calls) -> Works:
     """The work that `window` launches, and what still runs in it without a launch of its own."""
-    table = _in_playing_order(_in_window(trace, window, calls))
-    columns = {name: table[name].to_numpy(np.int64) for name in table.columns}
+    columns = _in_playing_order(_in_window(trace, window, calls))
     start, dur, call = columns["start_ns"], columns["dur_ns"], columns["call"]
     ready = np.append(np.where(calls.waits, calls.start_ns, calls.end_ns), NEVER)
     bounds = _Bounds(start, _end_before(columns["stream"], start + dur), ready[call])
@@ -105,41 +105,60 @@ def works_in(trace: Trace, window: Window, calls: Calls) -> Works:
     )
 
 
-def _in_window(trace: Trace, window: Window, calls: Calls) -> pd.DataFrame:
+def _in_window(trace: Trace, window: Window, calls: Calls) -> dict[str, Ints]:
+    """The columns of the work, in order of its start; streams and devices are numbered as they come."""
     work = gpu_work(trace)
-    launched = work["launch_start_ns"].where(work["launch"] >= 0, NEVER)
+    launched = work["launch_start_ns"].where(work["launch"] >= 0, NEVER).to_numpy()
+    start, end = work["start_ns"].to_numpy(), work["end_ns"].to_numpy()
     inside = (launched >= window.start_ns) & (launched < window.end_ns)
-    earlier = (launched < window.start_ns) & (work["end_ns"] > window.start_ns) & (work["start_ns"] < window.end_ns)
-    table = work[inside | earlier]
-    stream = table.groupby(["device", "stream"], sort=False).ngroup()
-    device = table.groupby("device", sort=False).ngroup()
-    call = np.where(inside[inside | earlier], _calls_of(trace, table["launch"].to_numpy(np.int64), window, calls), -1)
-    start = table["start_ns"] - window.start_ns
-    return table[["row", "op", "dur_ns"]].assign(stream=stream, device=device, call=call, start_ns=start)
+    earlier = (launched < window.start_ns) & (end > window.start_ns) & (start < window.end_ns)
+    chosen = np.flatnonzero(inside | earlier)
+    columns = {name: work[name].to_numpy()[chosen].astype(np.int64) for name in ("row", "op", "dur_ns", "device")}
+    stream = columns["device"] << 32 | work["stream"].to_numpy(np.int64)[chosen] & 0xFFFFFFFF
+    call = _calls_of(trace, work["launch"].to_numpy(np.int64)[chosen], window, calls)
+    return {
+        **columns,
+        "device": pd.factorize(columns["device"])[0].astype(np.int64),
+        "stream": pd.factorize(stream)[0].astype(np.int64),
+        "call": np.where(inside[chosen], call, -1),
+        "start_ns": start[chosen] - window.start_ns,
+    }
 
 
 def _calls_of(trace: Trace, launches: Ints, window: Window, calls: Calls) -> Ints:
     """Place of the outermost call that each launch row is, or lies in."""
     thread, start = trace.events.thread[launches], trace.events.start_ns[launches] - window.start_ns
     place = np.full(len(launches), -1, dtype=np.int64)
-    for own in np.unique(calls.thread):
+    for own in distinct(calls.thread):
         there, mine = np.flatnonzero(calls.thread == own), thread == own
         found = np.searchsorted(calls.start_ns[there], start[mine], side="right") - 1
         place[mine] = np.where(found >= 0, there[np.maximum(found, 0)], -1)
     return place
 
 
-def _in_playing_order(table: pd.DataFrame) -> pd.DataFrame:
-    """After its launch, and after what its stream did before it."""
-    table = table.sort_values("start_ns", kind="stable")
-    turn = table.groupby("stream")["call"].cummax()
-    return table.assign(turn=turn).sort_values(["turn", "start_ns"], kind="stable").reset_index(drop=True)
+def _in_playing_order(columns: dict[str, Ints]) -> dict[str, Ints]:
+    """After its launch, and after what its stream did before it; given in order of the start."""
+    turn = _latest(columns["stream"], columns["call"])
+    order = np.argsort(turn, kind="stable")
+    return {name: column[order] for name, column in {**columns, "turn": turn}.items()}
+
+
+def _latest(stream: Ints, values: Ints) -> Ints:
+    """The largest value so far on the same stream, its own among them."""
+    found = np.empty_like(values)
+    for own in distinct(stream):
+        mine = np.flatnonzero(stream == own)
+        found[mine] = np.maximum.accumulate(values[mine])
+    return found
 
 
 def _end_before(stream: Ints, end: Ints) -> Ints:
     """The latest end of earlier work on the same stream, NEVER for the first."""
-    by_stream = pd.Series(end).groupby(stream)
-    return by_stream.cummax().groupby(stream).shift(1, fill_value=NEVER).to_numpy(np.int64)
+    found = np.full(len(end), NEVER)
+    for own in distinct(stream):
+        mine = np.flatnonzero(stream == own)
+        found[mine[1:]] = np.maximum.accumulate(end[mine])[:-1]
+    return found
 
 
 def _first_of(call: Ints) -> Bools:
@@ -154,7 +173,7 @@ def _other_stream(start: Ints, dur: Ints, stream: Ints, wanted: Ints) -> tuple[I
     end = start + dur
     place, lag = np.full(len(start), -1, dtype=np.int64), np.zeros(len(start), dtype=np.int64)
     best = np.full(len(start), NEVER, dtype=np.int64)
-    for other in np.unique(stream):
+    for other in distinct(stream):
         there = np.flatnonzero(stream == other)
         there = there[np.argsort(end[there], kind="stable")]
         here = wanted[stream[wanted] != other]

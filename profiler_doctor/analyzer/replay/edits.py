@@ -26,10 +26,9 @@ class Removed:
         """Nanoseconds taken away before each of the times."""
         if not len(self.start_ns):
             return np.zeros(len(times_ns), np.int64)
-        lost = (self.end_ns - self.start_ns) * self.share
-        before = np.concatenate(([0.0], np.cumsum(lost)))
+        before = np.concatenate(([0.0], np.cumsum((self.end_ns - self.start_ns) * self.share)))
         piece = np.searchsorted(self.start_ns, times_ns, side="right")
-        last = np.maximum(piece - 1, 0)
+        last = piece - 1  # before the first piece that is the last one, of which nothing counts
         beyond = np.maximum(self.end_ns[last] - times_ns, 0) * self.share[last]
         gone: Ints = np.where(piece > 0, before[piece] - beyond, 0.0).astype(np.int64)
         return gone

@@ -10,6 +10,7 @@ import pandas as pd
 
 from profiler_doctor.analyzer.measures.copies import copies
 from profiler_doctor.analyzer.measures.host import host_calls
+from profiler_doctor.analyzer.measures.names import distinct
 from profiler_doctor.analyzer.measures.window import Window
 from profiler_doctor.analyzer.trace import HOST_CALLS, Bools, Codes, Ints, Trace
 
@@ -78,13 +79,14 @@ def calls_in(trace: Trace, window: Window) -> Calls:
 
 
 def _table(trace: Trace, window: Window) -> pd.DataFrame:
-    calls = host_calls(trace)
-    moved = copies(trace)
-    chosen = (calls["start_ns"] >= window.start_ns) & (calls["start_ns"] < window.end_ns)
-    table = calls[chosen & ((calls["kind"] != "other") | (calls["work"] > 0))].sort_values("start_ns", kind="stable")
+    calls, moved = host_calls(trace), copies(trace)
+    start = calls["start_ns"].to_numpy()
+    does = ((calls["kind"] != "other") | (calls["work"] > 0)).to_numpy()
+    chosen = np.flatnonzero((start >= window.start_ns) & (start < window.end_ns) & does)
+    blocking = (calls["kind"] == "blocking").to_numpy()[chosen]
+    table = calls[["row", "thread", "start_ns", "end_ns"]].iloc[chosen]
     staged = table["row"].isin(moved.loc[moved["pageable"], "launch"])
-    table = table.assign(waits=(table["kind"] == "blocking") | staged)
-    table = table[_outermost(table)]
+    table = table.assign(waits=blocking | staged)[_outermost(table)]
     if not window.steps:
         return table
     mark = {"row": END_MARK, "thread": window.thread, "start_ns": window.end_ns, "end_ns": window.end_ns}
@@ -101,22 +103,23 @@ def _named(trace: Trace, rows: Ints, pattern: re.Pattern[str]) -> Bools:
 
 def _outermost(table: pd.DataFrame) -> Bools:
     """Which calls do not start inside an earlier call of their thread (a runtime call may call the driver)."""
-    earlier = table.groupby("thread")["end_ns"].cummax().groupby(table["thread"]).shift(1)
-    return (earlier.isna() | (table["start_ns"] >= earlier)).to_numpy(np.bool_)
+    thread, start, end = (table[name].to_numpy() for name in ("thread", "start_ns", "end_ns"))
+    outermost = np.ones(len(table), np.bool_)
+    for own in distinct(thread):
+        mine = np.flatnonzero(thread == own)
+        outermost[mine[1:]] = start[mine[1:]] >= np.maximum.accumulate(end[mine])[:-1]
+    return outermost
 
 
 def _followed(thread: Ints, start: Ints, end: Ints) -> Ints:
     """For each call the place of the one it follows; see HANDED_OVER_CALLS."""
-    last: dict[int, int] = {}
     after = np.full(len(thread), -1, dtype=np.int64)
-    free = np.append(True, end[:-1] <= start[1:]).tolist()  # the call before has ended
-    for place, own_thread in enumerate(thread.tolist()):
-        own = last.get(own_thread, -1)
-        could = place > 0 and free[place]
-        handed_over = could and (own_thread not in last or place - own > HANDED_OVER_CALLS)
-        after[place] = place - 1 if handed_over else own
-        last[own_thread] = place
-    return after
+    for own in distinct(thread):
+        mine = np.flatnonzero(thread == own)
+        after[mine[1:]] = mine[:-1]
+    place = np.arange(len(thread))
+    could = np.append(False, end[:-1] <= start[1:])  # the call before has ended
+    return np.where(could & ((after < 0) | (place - after > HANDED_OVER_CALLS)), place - 1, after)
 
 
 def _joins(trace: Trace, window: Window, thread: Ints, start: Ints) -> Bools:

@@ -15,7 +15,7 @@ import numpy as np
 
 from profiler_doctor.analyzer.native import accelerator
 from profiler_doctor.analyzer.replay.device import NEVER
-from profiler_doctor.analyzer.replay.score import Score
+from profiler_doctor.analyzer.replay.score import Score, counted_up
 from profiler_doctor.analyzer.trace import Ints
 
 NATIVE = accelerator("profiler_doctor.analyzer.replay._play")
@@ -74,30 +74,26 @@ def play(score: Score) -> Played:
 
 
 def _columns(score: Score) -> _Columns:
-    calls, works = score.calls, score.works
-    count = np.zeros(len(calls.row) + 1, np.int64)
-    residual = np.zeros(len(calls.row), np.int64)
-    waiting = {call: done for call, done in score.waits.works.items() if call not in score.freed}
-    for call, done in waiting.items():
-        count[call + 1], residual[call] = len(done), score.waits.residual_ns[call]
-    columns = _Columns(
-        calls.after.astype(np.int64),
+    calls, works, waits = score.calls, score.works, score.waits
+    waiting = ~score.freed[waits.call]
+    columns = (
+        calls.after,
         score.think_ns,
         score.own_ns,
-        calls.waits.astype(np.int64),
-        np.append(np.searchsorted(works.turn, np.arange(len(calls.row))), len(works.row)),
-        works.stream.astype(np.int64),
-        works.call.astype(np.int64),
+        calls.waits,
+        score.turns,
+        works.stream,
+        works.call,
         works.gap_ns,
         works.latency_ns,
         works.dur_ns,
-        (score.dropped | score.aside).astype(np.int64),
-        works.waits_for.astype(np.int64),
+        score.dropped | score.aside,
+        works.waits_for,
         works.lag_ns,
         works.start_ns,
-        np.cumsum(count),
-        np.array([work for call in sorted(waiting) for work in waiting[call]], np.int64),
-        residual,
+        counted_up(waits.call[waiting] + 1, len(calls.row)),
+        waits.work[waiting],
+        waits.residual_ns,
     )
     return _Columns(*(np.ascontiguousarray(column, np.int64) for column in columns))
 

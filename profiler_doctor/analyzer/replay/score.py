@@ -7,19 +7,21 @@ from dataclasses import dataclass
 import numpy as np
 
 from profiler_doctor.analyzer.measures.intervals import union_ns
+from profiler_doctor.analyzer.measures.names import distinct
 from profiler_doctor.analyzer.measures.window import Window, window
 from profiler_doctor.analyzer.replay.device import Works, works_in
 from profiler_doctor.analyzer.replay.host import Calls, calls_in
 from profiler_doctor.analyzer.replay.waits import Waits, waits_of
-from profiler_doctor.analyzer.trace import Bools, Ints, Trace, measure
+from profiler_doctor.analyzer.trace import Bools, Codes, Ints, Trace, measure
 
 
 @dataclass(frozen=True, eq=False)
 class Score:
     """Calls, works and waits by place. `think_ns`: host time before each call; `own_ns`: each call without its waiting.
 
-    `dropped` work no longer happens; `aside` work runs beside the rest, and nothing waits for it; `freed` are the
-    places of calls that no longer wait.
+    `dropped` work no longer happens; `aside` work runs beside the rest, and nothing waits for it; `freed` calls no
+    longer wait. `turns`: from which work on each call's turn is, one more for the end. `by_start`: the places of the
+    works in order of their recorded start.
     """
 
     window: Window
@@ -30,7 +32,9 @@ class Score:
     own_ns: Ints
     dropped: Bools
     aside: Bools
-    freed: frozenset[int] = frozenset()
+    freed: Bools
+    turns: Ints
+    by_start: Ints
 
     @property
     def recorded_ns(self) -> int:
@@ -50,8 +54,15 @@ def score_of(trace: Trace) -> Score | None:
     if not (works.call >= 0).any():
         return None
     waits = waits_of(calls, works)
-    none = np.zeros(len(works.row), dtype=np.bool_)
-    return Score(span, calls, works, waits, calls.think_ns, waits.own_ns, dropped=none, aside=none)
+    turns, by_start = counted_up(works.turn + 1, len(calls.row)), np.argsort(works.start_ns, kind="stable")
+    works_none, calls_none = np.zeros(len(works.row), np.bool_), np.zeros(len(calls.row), np.bool_)
+    none = {"dropped": works_none, "aside": works_none, "freed": calls_none}
+    return Score(span, calls, works, waits, calls.think_ns, waits.own_ns, turns=turns, by_start=by_start, **none)
+
+
+def counted_up(numbers: Ints | Codes, last: int) -> Ints:
+    """How many of the numbers (0 and up) are not above 0, 1, … `last`."""
+    return np.cumsum(np.bincount(numbers, minlength=last + 1))
 
 
 def least_ns(score: Score) -> int:
@@ -59,11 +70,9 @@ def least_ns(score: Score) -> int:
 
     Work that runs aside can hide behind the rest, but not behind itself: the longer of the two unions counts.
     """
-    works = score.works
-    stays = (works.call >= 0) & ~score.dropped
-    parts = [
-        stays & (works.device == device) & (score.aside == aside)
-        for device in np.unique(works.device[stays])
-        for aside in (False, True)
-    ]
-    return max((union_ns(works.start_ns[part], works.end_ns[part]) for part in parts), default=0)
+    order = score.by_start
+    works, aside = score.works, score.aside[order]
+    start, end, device = works.start_ns[order], works.end_ns[order], works.device[order]
+    stays = (works.call[order] >= 0) & ~score.dropped[order]
+    parts = [stays & (device == one) & (aside == beside) for one in distinct(device) for beside in (False, True)]
+    return max((union_ns(start[part], end[part]) for part in parts), default=0)

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from profiler_doctor.analyzer.replay.device import SLACK_NS, Works
+from profiler_doctor.analyzer.measures.names import distinct
+from profiler_doctor.analyzer.replay.device import NEVER, SLACK_NS, Works
 from profiler_doctor.analyzer.replay.host import Calls
 from profiler_doctor.analyzer.trace import Ints
 
@@ -18,72 +19,79 @@ CALL_NS = 2_000
 
 @dataclass(frozen=True, eq=False)
 class Waits:
-    """For each place of a blocking call: the places of the work it waits for, how much longer it takes than that work,
-    and its own time when there is nothing to wait for. `unexplained` calls waited for nothing that was recorded."""
+    """What the blocking calls wait for. `call` and `work` are pairs of places, in order of the calls, one for each
+    piece of work that a call waits for; `residual_ns` is, for each call, how much longer it takes than that work, and
+    `own_ns` its own time when there is nothing to wait for. `unexplained` calls waited for nothing that was recorded.
+    """
 
-    works: dict[int, list[int]]
-    residual_ns: dict[int, int]
+    call: Ints
+    work: Ints
+    residual_ns: Ints
     own_ns: Ints
     unexplained: int
 
 
 def waits_of(calls: Calls, works: Works) -> Waits:
-    """Which work each blocking call waits for: what was launched before it and ended before it returned."""
-    own = calls.dur_ns.copy()
-    awaited: dict[int, list[int]] = {}
-    residual: dict[int, int] = {}
-    unexplained = 0
-    queues = _Queues(calls, works)
-    work_end = works.end_ns
-    for place in np.flatnonzero(calls.waits).tolist():
-        begins, ends = int(calls.start_ns[place]), int(calls.end_ns[place])
-        done = queues.awaited(place)
-        last = max((int(work_end[work]) for work in done), default=begins)
-        waited, rest = last > begins, ends - max(last, begins)
-        if calls.frees[place] and rest > SLACK_NS:
-            continue
-        own[place] = min(ends - begins, CALL_NS) if waited or rest > SLACK_NS else ends - begins
-        unexplained += rest > SLACK_NS
-        awaited[place] = done
-        residual[place] = rest if waited and rest <= SLACK_NS else min(CALL_NS, max(ends - last, 0))
-    return Waits(awaited, residual, own, unexplained)
+    """Which of the works (there are some) each blocking call waits for: launched before it and ended by its return."""
+    places = np.flatnonzero(calls.waits)
+    which, work = _awaited(calls, works, places)
+    begins, ends = calls.start_ns[places], calls.end_ns[places]
+    last = np.full(len(places), NEVER)
+    np.maximum.at(last, which, works.end_ns[work])
+    last = np.where(last > NEVER, last, begins)  # nothing to wait for
+    waited, rest = last > begins, ends - np.maximum(last, begins)
+    late = rest > SLACK_NS
+    kept = ~(calls.frees[places] & late)
+    own, residual = calls.dur_ns.copy(), np.zeros(len(calls.row), np.int64)
+    short = np.where(waited | late, np.minimum(ends - begins, CALL_NS), ends - begins)
+    own[places[kept]] = short[kept]
+    beyond = np.where(waited & ~late, rest, np.minimum(CALL_NS, np.maximum(ends - last, 0)))
+    residual[places[kept]] = beyond[kept]
+    pairs = kept[which]
+    return Waits(places[which[pairs]], work[pairs], residual, own, int((late & kept).sum()))
 
 
-class _Queues:
-    """The work of each stream in the order in which it was launched, to look up what had been done by when."""
+def _awaited(calls: Calls, works: Works, places: Ints) -> tuple[Ints, Ints]:
+    """Pairs, in order of the calls: which of the calls at `places`, and the place of a piece of work it waits for.
 
-    def __init__(self, calls: Calls, works: Works) -> None:
-        self._calls = calls
-        self._end_ns = works.end_ns
-        self._streams = {int(stream): np.flatnonzero(works.stream == stream) for stream in np.unique(works.stream)}
-        self._done_ns = {stream: np.maximum.accumulate(works.end_ns[own]) for stream, own in self._streams.items()}
-        self._launched = {stream: works.turn[own] for stream, own in self._streams.items()}
-        first = np.flatnonzero(works.call >= 0)
-        first = first[np.argsort(works.call[first], kind="stable")]
-        self._by_call = works.call[first], first
-        self._last_used = _last_used(calls, works)
+    A call that launched something waits for that. Another one waits for the last finished work of every stream, or of
+    one: the one whose work ended last, if that was during the call, else the one that its thread used last.
+    """
+    ends = calls.end_ns[places] + CLOCK_NS
+    own_which, own = _launched_by(works, places, len(calls.row))
+    others = np.flatnonzero(np.bincount(own_which, minlength=len(places)) == 0)
+    done = _last_done(works, places[others], ends[others])
+    done_ns = np.where(done >= 0, works.end_ns[done], NEVER)
+    waited = done_ns.max(axis=1) > calls.start_ns[places[others]]
+    stream = np.where(waited, done_ns.argmax(axis=1), _last_used(calls, works)[places[others]])
+    asked = calls.everywhere[places[others], None] | (np.arange(done.shape[1]) == stream[:, None])
+    other_which, streams = np.nonzero(asked & (done >= 0))
+    in_time = works.end_ns[own] <= ends[own_which]
+    which = np.concatenate((own_which[in_time], others[other_which]))
+    order = np.argsort(which, kind="stable")
+    return which[order], np.concatenate((own[in_time], done[other_which, streams]))[order]
 
-    def awaited(self, place: int) -> list[int]:
-        """Places of the last finished work on each stream that the call at `place` waits for."""
-        ends = int(self._calls.end_ns[place]) + CLOCK_NS
-        launching, works = self._by_call
-        mine = works[np.searchsorted(launching, place) : np.searchsorted(launching, place, side="right")]
-        if len(mine):
-            return [int(work) for work in mine if self._end_ns[work] <= ends]
-        done = {stream: self._done(stream, place, ends) for stream in self._streams}
-        done = {stream: work for stream, work in done.items() if work >= 0}
-        if self._calls.everywhere[place] or not done:
-            return list(done.values())
-        last = max(done, key=lambda stream: int(self._end_ns[done[stream]]))
-        waited = self._end_ns[done[last]] > self._calls.start_ns[place]
-        stream = last if waited else int(self._last_used[place])
-        return [done[stream]] if stream in done else []
 
-    def _done(self, stream: int, place: int, ends: int) -> int:
-        launched = int(np.searchsorted(self._launched[stream], place))
-        ended = int(np.searchsorted(self._done_ns[stream], ends, side="right"))
-        count = min(launched, ended)
-        return int(self._streams[stream][count - 1]) if count else -1
+def _launched_by(works: Works, places: Ints, calls: int) -> tuple[Ints, Ints]:
+    """Pairs: which of the calls at `places`, and the place of a piece of work that it launched."""
+    which = np.full(calls + 1, -1)
+    which[places] = np.arange(len(places))
+    asking = which[works.call]  # the last one is for work whose launch is not in the window
+    work = np.flatnonzero(asking >= 0)
+    order = np.argsort(asking[work], kind="stable")
+    return asking[work][order], work[order]
+
+
+def _last_done(works: Works, places: Ints, ends: Ints) -> Ints:
+    """For each call and stream: the last work that was launched before the call and had ended by then, -1 for none."""
+    done = np.full((len(places), int(works.stream.max()) + 1), -1)
+    for stream in range(done.shape[1]):
+        own = np.flatnonzero(works.stream == stream)
+        launched = np.searchsorted(works.turn[own], places.astype(works.turn.dtype))
+        ended = np.searchsorted(np.maximum.accumulate(works.end_ns[own]), ends, side="right")
+        count = np.minimum(launched, ended)
+        done[:, stream] = np.append(own, -1)[count - 1]  # none: the last one
+    return done
 
 
 def _last_used(calls: Calls, works: Works) -> Ints:
@@ -92,7 +100,7 @@ def _last_used(calls: Calls, works: Works) -> Ints:
     launched = works.call >= 0
     stream[works.call[launched]] = works.stream[launched]
     used = np.full(len(calls.row), -1, dtype=np.int64)
-    for thread in np.unique(calls.thread):
+    for thread in distinct(calls.thread):
         places = np.flatnonzero(calls.thread == thread)
         latest = np.maximum.accumulate(np.where(stream[places] >= 0, np.arange(len(places)), -1))
         before = np.concatenate(([-1], latest[:-1]))
