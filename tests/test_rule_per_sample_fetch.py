@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from profiler_doctor.analyzer.replay import stake_of
 from profiler_doctor.analyzer.trace import Trace
 from profiler_doctor.rules import loader_exposed
 from profiler_doctor.rules.per_sample_fetch import RULE
@@ -25,8 +26,58 @@ def test_picking_one_by_one_is_found_at_the_line_that_makes_the_loader(tmp_path:
     assert seen.evidence["share"] == pytest.approx(0.3)
     assert (seen.evidence["samples"], seen.evidence["sample_bytes"]) == (16, 32 * 8)
     assert seen.evidence["ns_per_sample"] == 300_000 // 16
-    assert seen.edit is None
     assert ask(loader_exposed.RULE, trace) == []
+
+
+@pytest.mark.parametrize(
+    ("fetch_ns", "row", "stays_ns"),
+    [
+        # 12 picks besides and 16 of rows, of which 2 stay: 14 of 28; 4096 bytes moved, 0.41 µs at 10 GB/s, take 0.696
+        (300_000, 32, 149_795 + 696),
+        # 131,072 bytes moved are 13.107 µs: of the other 286.893 half stays, and 1.7 times as much for the bytes
+        (300_000, 1024, 143_446 + 22_282),
+        # of the other 40 µs half stays
+        (53_107, 1024, 20_000 + 22_282),
+    ],
+    ids=["small rows", "large rows", "mostly bytes"],
+)
+def test_what_one_indexing_of_all_rows_takes_stays(tmp_path: Path, fetch_ns: int, row: int, stays_ns: int) -> None:
+    trace = observed(
+        picking_steps(tmp_path, row=row),
+        loaders=(loader(fetch_ns=fetch_ns),),
+        step_ns=(500_000,) * 9,
+        copy_bytes_per_s=1e10,
+    )
+
+    [seen] = ask(RULE, trace)
+
+    assert seen.edit is not None
+    assert stake_of(trace, [seen.edit]).ns_per_step == pytest.approx(fetch_ns - stays_ns, abs=50)
+
+
+def test_two_tensors_a_sample_are_picked_by_two_ops(tmp_path: Path) -> None:
+    trace = observed(picking_steps(tmp_path, more="aten::select"), loaders=(loader(),), copy_bytes_per_s=1e15)
+
+    [seen] = ask(RULE, trace)
+
+    # 18 picks besides and 32 of rows, of which 4 stay: 22 of 50 picks, of 300 µs
+    assert seen.edit is not None
+    assert stake_of(trace, [seen.edit]).ns_per_step == pytest.approx(300_000 * 28 / 50, abs=50)
+
+
+def test_rows_so_large_that_indexing_them_takes_as_long_are_worth_nothing(tmp_path: Path) -> None:
+    # 128 KB are 262,144 bytes moved, 262.144 µs at 1 GB/s, and 445.6 as one indexing
+    trace = observed(
+        picking_steps(tmp_path, row=2048),
+        loaders=(loader(fetch_ns=300_000),),
+        step_ns=(500_000,) * 9,
+        copy_bytes_per_s=1e9,
+    )
+
+    [seen] = ask(RULE, trace)
+
+    assert seen.edit is not None
+    assert stake_of(trace, [seen.edit]).ns_per_step == 0
 
 
 def test_the_un_profiled_time_of_a_fetch_decides_where_it_was_taken(tmp_path: Path) -> None:

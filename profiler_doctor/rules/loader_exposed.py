@@ -30,14 +30,14 @@ from dataclasses import replace
 import numpy as np
 
 from profiler_doctor.analyzer.kinds import Edit, Has, Limits, Rule, Sighting, Threshold
-from profiler_doctor.analyzer.measures.fetches import fetches
+from profiler_doctor.analyzer.measures.fetches import fetches, stays
 from profiler_doctor.analyzer.measures.ops import ops
 from profiler_doctor.analyzer.measures.picking import picking
-from profiler_doctor.analyzer.measures.share import intervals_of, share
+from profiler_doctor.analyzer.measures.share import intervals_of
 from profiler_doctor.analyzer.measures.source import where_of
-from profiler_doctor.analyzer.measures.window import linked_idle, used_steps
+from profiler_doctor.analyzer.measures.window import linked_idle
 from profiler_doctor.analyzer.model import Where
-from profiler_doctor.analyzer.trace import Ints, Trace
+from profiler_doctor.analyzer.trace import Trace
 
 
 def find(trace: Trace, limits: Limits) -> Iterable[Sighting]:
@@ -61,22 +61,9 @@ def find(trace: Trace, limits: Limits) -> Iterable[Sighting]:
             "single_process": found.single_process,
         },
         intervals_ns=_exposed(trace) if on_gpu else intervals_of(trace, usual),
-        edit=Edit(keep=dict.fromkeys(usual.tolist(), 0.0) if on_gpu else _kept(trace, usual, found.share)),
+        edit=Edit(keep=dict.fromkeys(usual.tolist(), 0.0) if on_gpu else stays(trace, usual, found.share)),
         basis="every batch ready in time",
     )
-
-
-def _kept(trace: Trace, fetches: Ints, part: float) -> dict[int, float]:
-    """Row → share that stays, so that `part` is at stake: what the fetches take of a step that nobody records.
-
-    Where they took more of the recorded steps, some of them stays. Where they took less, recording made the other ops
-    longer, and as much of those was never the program's own.
-    """
-    recorded, timed = share(trace, fetches), trace.facts is not None and bool(trace.facts.step_ns)
-    if not recorded or part <= recorded or not timed:
-        return dict.fromkeys(fetches.tolist(), max(1 - part / recorded, 0.0) if recorded else 0.0)
-    others = (1 - part) / (1 - recorded)
-    return dict.fromkeys(used_steps(trace)["row"].tolist(), others) | dict.fromkeys(fetches.tolist(), 0.0)
 
 
 def _where(trace: Trace, fetch: int) -> Where:

@@ -26,8 +26,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from profiler_doctor.analyzer.kinds import Has, Limits, Rule, Sighting, Threshold
-from profiler_doctor.analyzer.measures.fetches import Fetches, fetches
+from profiler_doctor.analyzer.kinds import Edit, Has, Limits, Rule, Sighting, Threshold
+from profiler_doctor.analyzer.measures.fetches import Fetches, fetches, stays
 from profiler_doctor.analyzer.measures.picking import Picking, picking
 from profiler_doctor.analyzer.measures.share import intervals_of
 from profiler_doctor.analyzer.measures.source import where_of
@@ -36,7 +36,7 @@ from profiler_doctor.analyzer.trace import Trace
 
 
 def find(trace: Trace, limits: Limits) -> Iterable[Sighting]:
-    """At most one finding; what it is worth only a trial can tell, for the dataset decides what a whole batch costs."""
+    """At most one finding."""
     found, picked = fetches(trace), picking(trace)
     if picked is None or found.share < limits["gpu_share" if found.of == "device" else "step_share"]:
         return
@@ -53,7 +53,16 @@ def find(trace: Trace, limits: Limits) -> Iterable[Sighting]:
             "fetches": len(found.rows),
         },
         intervals_ns=intervals_of(trace, found.usual),
+        edit=Edit(keep=_keep(trace, found, min(picked.whole_share, 1.0))),
+        basis="each batch by one indexing of all its rows, as long as that takes a TensorDataset",
     )
+
+
+def _keep(trace: Trace, found: Fetches, whole: float) -> dict[int, float]:
+    """Row → share that stays, where one indexing takes the share `whole` of a fetch."""
+    if found.of == "device":
+        return dict.fromkeys(found.usual.tolist(), whole)
+    return stays(trace, found.usual, found.share * (1 - whole))
 
 
 def _where(trace: Trace, found: Fetches, picked: Picking) -> Where:

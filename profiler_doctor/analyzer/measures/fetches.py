@@ -10,6 +10,7 @@ import pandas as pd
 from profiler_doctor.analyzer.measures.idle import LOADER
 from profiler_doctor.analyzer.measures.ops import ops, outermost_named
 from profiler_doctor.analyzer.measures.share import host_share, profiler_ns_per_op, rows_in_window
+from profiler_doctor.analyzer.measures.share import share as share_of
 from profiler_doctor.analyzer.measures.totals import step_time
 from profiler_doctor.analyzer.measures.window import linked_time, linked_work, used_steps
 from profiler_doctor.analyzer.trace import Ints, Trace, measure
@@ -64,6 +65,19 @@ def outer_ops_in(trace: Trace, rows: Ints) -> pd.DataFrame:
     table = ops(trace)
     found: pd.DataFrame = table[table["is_op"] & table["parent"].isin(rows)]
     return found
+
+
+def stays(trace: Trace, rows: Ints, part: float) -> dict[int, float]:
+    """Row → share that stays, so that `part` of a step is at stake: of what the fetches take of one nobody records.
+
+    Where they took more of the recorded steps, some of them stays. Where they took less, recording made the other ops
+    longer, and as much of those was never the program's own.
+    """
+    recorded, timed = share_of(trace, rows), trace.facts is not None and bool(trace.facts.step_ns)
+    if not recorded or part <= recorded or not timed:
+        return dict.fromkeys(rows.tolist(), max(1 - part / recorded, 0.0) if recorded else 0.0)
+    others = (1 - part) / (1 - recorded)
+    return dict.fromkeys(used_steps(trace)["row"].tolist(), others) | dict.fromkeys(rows.tolist(), 0.0)
 
 
 def _exposed(trace: Trace, every: Ints, rows: Ints) -> tuple[float, str]:
