@@ -98,6 +98,20 @@ def test_a_comment_in_a_statement_of_several_lines_speaks_for_all_of_them() -> N
     assert comment.line == 3
 
 
+@pytest.mark.parametrize(
+    "head", ["def f(x):", "@g\ndef f(x):", "def f(\n    x,\n):"], ids=["one line", "decorated", "long"]
+)
+def test_a_comment_in_the_head_of_a_function_speaks_for_all_of_it(head: str) -> None:
+    """Findings name the line that calls, wherever in the function it is."""
+    text = f"{head}  # profiler-doctor: ignore\n    y = x.item()\n    return y\n\n\ndef h(x):\n    return x\n"
+    last = head.count("\n") + 3
+
+    [comment] = comments_in(text, "m.py")
+
+    assert {last - 1, last} <= comment.lines
+    assert max(comment.lines) == last
+
+
 def test_a_text_that_looks_like_a_comment_is_none() -> None:
     assert list(comments_in('s = "# profiler-doctor: ignore"\n', "m.py")) == []
 

@@ -23,15 +23,15 @@ MOST_BYTES = 4 << 20
 
 @dataclass(frozen=True)
 class Comment:
-    """One suppression. It speaks for the statement it stands in, and for the function in whose body it stands."""
+    """One suppression. It speaks for the statement it stands in, which may be a function's head and so all of it."""
 
     file: str
     """As findings name it."""
     line: int
     words: tuple[str, ...]
     lines: frozenset[int]
-    """Lines by which a finding is named that this comment speaks for: the profiler knows an op's function by its
-    first line only, so a comment inside the function is as good as one on that line."""
+    """Lines by which a finding is named that this comment speaks for. Of foreign traces, and of operators between
+    tensors, only the function's first line is known, so a comment inside the function is as good as one on that."""
 
     @property
     def place(self) -> str:
@@ -82,14 +82,15 @@ def _parsed(file: str, path: Path, _version: tuple[int, int]) -> tuple[Comment, 
 def comments_in(text: str, file: str) -> Iterator[Comment]:
     """The suppressions in a Python source text; none where it is not valid Python."""
     try:
-        functions = [_span(node) for node in ast.walk(ast.parse(text)) if isinstance(node, _FUNCTIONS)]
+        nodes = [node for node in ast.walk(ast.parse(text)) if isinstance(node, _FUNCTIONS)]
         found = list(_with_statements(text))
     except (SyntaxError, ValueError, RecursionError, tokenize.TokenError):
         return
     for line, words, statement in found:
-        around = [span for span in functions if span[0] <= line <= span[1]]
+        around = [span for span in map(_span, nodes) if span[0] <= line <= span[1]]
         first = {max(around)[0]} if around else set()
-        yield Comment(file, line, words, frozenset(statement) | first)
+        headed = [range(node.lineno, _span(node)[1] + 1) for node in nodes if node.lineno in statement]
+        yield Comment(file, line, words, frozenset(statement).union(first, *headed))
 
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
