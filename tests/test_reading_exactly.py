@@ -12,7 +12,9 @@ import numpy as np
 import pytest
 
 from profiler_doctor.analyzer.formats import _events, _text
+from profiler_doctor.analyzer.formats._columns import Columns
 from profiler_doctor.analyzer.formats._growing import Growing
+from profiler_doctor.analyzer.formats._typed import TypedReader
 from profiler_doctor.analyzer.measures.window import window
 from profiler_doctor.analyzer.reading import read
 from profiler_doctor.analyzer.trace import Trace
@@ -116,6 +118,17 @@ def test_an_event_unlike_all_before_it_is_read_as_it_stands(
 
 def _decimal(value: float | None) -> Any:
     return None if value is None else json.loads(json.dumps(value), parse_float=plain_reference.Decimal)
+
+
+def test_runs_like_the_first_are_read_after_one_that_taught_a_new_argument() -> None:
+    """What was made for the earlier form must not decode what the later form then reads."""
+    reader = TypedReader(Columns())
+    usual, seldom = EVENT, EVENT | {"args": {"External id": 1, "seldom": 5}}
+    for run in ([usual] * 100, [*[usual] * 99, seldom], [usual] * 100, [seldom, *[usual] * 99]):
+        reader.add(memoryview(json.dumps(run).encode()))
+    column = reader.columns.events().arguments["seldom"]
+    assert column.rows.tolist() == [199, 300]
+    assert column.values.tolist() == [5, 5]
 
 
 def test_every_event_of_an_onnx_runtime_profile_is_read_as_it_stands(shared: Path) -> None:

@@ -80,6 +80,8 @@ class Forms:
         self.by_type: dict[type[Any], int] = {}
         """Type of a decoded event → place of its category in `known`."""
         self.decoder: msgspec.json.Decoder[list[Any]] | None = None
+        self._made_for: tuple[object, ...] = ()
+        """What was known when the decoder was made."""
         self.failures = 0
 
     @property
@@ -92,7 +94,7 @@ class Forms:
 
         Raises msgspec.DecodeError where the text is not JSON.
         """
-        if self.decoder is None:
+        if self.decoder is None or self._key() != self._made_for:  # a run that was given up may have taught its shapes
             return None
         try:
             found = self.decoder.decode(text)
@@ -104,7 +106,6 @@ class Forms:
 
     def learn(self, events: Sequence[Any], shapes: Mapping[str, Shape]) -> None:
         """Take in events that were decoded the slower way; `shapes` are those of their categories as written."""
-        before = self._key()
         by_category: dict[str, list[Any]] = {}
         for event in events if not self.hopeless else ():
             if event.cat is not None:
@@ -113,10 +114,11 @@ class Forms:
             self.known.setdefault(written, Form(shapes[written])).learn(those)
         if self.hopeless:
             self.decoder = None
-        elif self._key() != before:
+        elif self._key() != self._made_for:
             types = [form.struct(written, place) for place, (written, form) in enumerate(self.known.items())]
             self.by_type = {kind: place for place, kind in enumerate(types)}
             self.decoder = msgspec.json.Decoder(list[reduce(or_, types)])  # type: ignore[misc]  # made above
+            self._made_for = self._key()
 
     def give_up(self) -> None:
         """Decode nothing any more: the file's times need a decoder that these are not."""
