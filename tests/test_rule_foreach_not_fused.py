@@ -41,6 +41,16 @@ def test_on_a_cpu_one_pass_stays_that_is_twice_the_widest(tmp_path: Path) -> Non
     assert stake_of(trace, [seen.edit]).ns_per_step == pytest.approx(50_000, abs=4)
 
 
+def test_a_single_op_that_was_interrupted_is_not_the_widest(tmp_path: Path) -> None:
+    trace = on_cpu(tmp_path, STEP, *SINGLE, *SINGLE, *SINGLE[:3], ("aten::addcdiv_", 400_000))
+
+    [seen] = ask(RULE, trace)
+
+    # at their medians 3 · 150 µs, of which twice 3 · 50 stay, and so two thirds of the 800 µs recorded
+    assert seen.edit is not None
+    assert stake_of(trace, [seen.edit]).ns_per_step == pytest.approx(266_667, abs=20)
+
+
 def test_one_kind_of_op_is_one_pass(tmp_path: Path) -> None:
     assert ask(RULE, on_cpu(tmp_path, "Optimizer.step#SGD.step", *[("aten::add_", 50_000)] * 5)) == []
 
