@@ -254,6 +254,8 @@ class Facts:
     """Wall time of each un-profiled, warm step: the step's time."""
     step_cpu_ns: tuple[int, ...] = ()
     """Process CPU time of the same steps."""
+    step_loading_ns: tuple[int, ...] = ()
+    """Wall time of the same steps that the program spent in fetching batches from data loaders; empty: not known."""
     torch: str = ""
     copy_bytes_per_s: float | None = None
     """Measured bandwidth of a large tensor copy (bytes read and written), for floors of memory-bound work."""

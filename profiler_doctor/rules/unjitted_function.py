@@ -24,32 +24,20 @@ Source
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 
-import numpy as np
-
 from profiler_doctor.analyzer.kinds import Has, Limits, Rule, Sighting, Threshold
-from profiler_doctor.analyzer.measures.intervals import union_ns
-from profiler_doctor.analyzer.measures.steps import step_at, steps
+from profiler_doctor.analyzer.measures.xla_programs import computed_share, programs_a_step
 from profiler_doctor.analyzer.model import Where
-from profiler_doctor.analyzer.trace import Ints, Trace
-
-STARTED = re.compile(r"\w*Executable::ExecuteHelper")
-"""What XLA's profiler calls the start of a compiled program."""
-COMPUTED = re.compile(r"ThunkExecutor::Execute")
-"""... and the time in which the CPU computes one."""
+from profiler_doctor.analyzer.trace import Trace
 
 
 def find(trace: Trace, limits: Limits) -> Iterable[Sighting]:
     """At most one finding: the function that makes the steps."""
     facts = trace.facts.jax if trace.facts is not None else None
-    table = steps(trace)
-    if facts is None or not facts.function or not len(table):
+    share, a_step = computed_share(trace), programs_a_step(trace)
+    if facts is None or not facts.function or share is None:
         return
-    programs = _within(trace, trace.rows_named(STARTED.match, ("cpu_op",)))
-    a_step, total_ns = len(programs) / len(table), int(table["dur_ns"].sum())
-    share = _computed_ns(trace) / total_ns
     if a_step < limits["programs"] or share > limits["computed"]:
         return
     said = "is compiled, but what the loop does around it is not" if facts.jitted else "is called without jit"
@@ -59,15 +47,6 @@ def find(trace: Trace, limits: Limits) -> Iterable[Sighting]:
         where=Where(file=facts.file, line=facts.line),
         evidence={"programs_per_step": a_step, "computed_share": share, "function": facts.function},
     )
-
-
-def _within(trace: Trace, rows: Ints) -> Ints:
-    return rows[step_at(trace, trace.events.start_ns[rows]) >= 0]
-
-
-def _computed_ns(trace: Trace) -> int:
-    rows = _within(trace, trace.rows_named(COMPUTED.match, ("cpu_op",)))
-    return int(union_ns(trace.events.start_ns[rows], np.asarray(trace.events.ends_at(rows))))
 
 
 RULE = Rule(

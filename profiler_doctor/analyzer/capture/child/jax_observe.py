@@ -18,11 +18,13 @@ from typing import Any
 
 from profiler_doctor.analyzer.capture import processors
 from profiler_doctor.analyzer.capture.child import control
+from profiler_doctor.analyzer.capture.child.jax_samples import Passed, SampleWatch
 from profiler_doctor.analyzer.capture.child.jax_session import JaxMarks
 from profiler_doctor.analyzer.capture.child.observe import FEWEST_WITH_A_COLD_ONE, MAX_WARM_UP, TIMED_AFTER
+from profiler_doctor.analyzer.capture.child.own_code import short
 from profiler_doctor.analyzer.capture.child.session import Session
 from profiler_doctor.analyzer.capture.child.steptimes import StepTimes, Stopwatch
-from profiler_doctor.analyzer.facts import Facts, JaxFacts, RootFacts
+from profiler_doctor.analyzer.facts import Facts, JaxFacts, RootFacts, SampleLoopFacts
 from profiler_doctor.analyzer.kinds import Root
 
 TIMED_BEFORE = 3
@@ -35,6 +37,7 @@ class JaxObserve:
     def __init__(self, session: Session, marks: JaxMarks) -> None:
         self.session = session
         self.marks = marks
+        marks.samples = SampleWatch()  # of the first step, which is a cold one
         self.recording = Recording(session.torch)
         self.phase: Callable[[int], None] = self._warm_up
         self._cold_ns: int | None = None
@@ -140,6 +143,7 @@ class JaxObserve:
                 file=place.file if place is not None else "",
                 line=place.line if place is not None else 0,
                 jitted=place is not None and place.jitted,
+                loops=tuple(_loop(passed) for passed in self.marks.passed),
             ),
         )
         self.session.write("facts.json", json.dumps(asdict(facts)))
@@ -187,6 +191,13 @@ class Recording:
         mark, self._mark = self._mark, None
         if mark is not None:
             mark.__exit__(None, None, None)
+
+
+def _loop(passed: Passed) -> SampleLoopFacts:
+    loop = passed.loop
+    return SampleLoopFacts(
+        callee=passed.callee, function=f"{loop.function}()", file=short(loop.file), line=loop.line, calls=passed.calls
+    )
 
 
 def _root(name: str, calls: int) -> RootFacts:

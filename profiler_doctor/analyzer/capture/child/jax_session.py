@@ -20,6 +20,7 @@ from typing import Any
 
 from profiler_doctor.analyzer.capture.child import users_function
 from profiler_doctor.analyzer.capture.child.jax_jitted import JITTED, Compiled, Function, listen
+from profiler_doctor.analyzer.capture.child.jax_samples import Passed, SampleWatch, look_into, watched
 from profiler_doctor.analyzer.capture.child.jax_steps import Looking
 from profiler_doctor.analyzer.capture.child.marks import Conductor
 from profiler_doctor.analyzer.capture.child.session import Session
@@ -64,6 +65,10 @@ class JaxMarks:
         self.last: Any = None
         """What the function returned last; its arrays may still be being computed."""
         self.looking: Looking | None = None
+        self.samples: SampleWatch | None = None
+        """Watches the next call of the function that makes the steps, for loops over samples."""
+        self.passed: tuple[Passed, ...] = ()
+        """The loops over samples that a call goes through."""
         self._compiled = ""
         """The key of the compiled function whose calls are steps."""
         self._session = session
@@ -107,6 +112,8 @@ class JaxMarks:
         if one.key == self._compiled:
             self.function = one.function
             return self._called(one.real, args, kwargs)
+        if self._inside and self.samples is not None:
+            self.samples.compiled(one, args, kwargs)
         if self.looking is None or self.looking.over:
             return one.real(*args, **kwargs)
         return self.looking.compiled(one, lambda: one.real(*args, **kwargs))
@@ -159,10 +166,23 @@ class JaxMarks:
         self.seen("module", "")
         self._inside = True
         try:
-            self.last = self._call_for(real, args, kwargs)(*args, **kwargs)
+            call = self._call_for(real, args, kwargs)
+            self.last = call(*args, **kwargs) if self.samples is None else self._watched(call, args, kwargs)
         finally:
             self._inside = False
         return self.last
+
+    def _watched(self, call: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+        assert self.samples is not None
+        assert self.function is not None
+        try:
+            if not self.function.jitted:
+                return watched(call, args, kwargs, self.samples)
+            with self._session.guarded():
+                look_into(self._session.torch, call, args, kwargs, self.samples)
+            return call(*args, **kwargs)
+        finally:
+            self.passed, self.samples = self.samples.passed(), None
 
     def _call_for(
         self, real: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]

@@ -70,7 +70,7 @@ def at_first_call(key: str, act: Callable[[CodeType], None], guarded: Guarded) -
 
 def replace(code: CodeType, stand_in_for: Callable[[FunctionType], Callable[..., Any]]) -> None:
     """Have every call of the functions of this code made to a stand-in, which is given the function as it was."""
-    for function in _functions(code):
+    for function in functions_of(code):
         _lead_to(function, stand_in_for(_as_it_was(function)))
 
 
@@ -82,8 +82,8 @@ def users_function(torch: Any, function: FunctionType) -> Any:
 
     keep_from_compilers(forward, inside=False)  # the function is compiled where the script has it compiled
     name = function.__name__ if function.__name__.isidentifier() else "function"
-    module = type(name, (torch.nn.Module,), {"forward": forward, "outside": lambda _self: Outside(torch, function)})()
-    return module.eval()
+    own = {"forward": forward, "outside": lambda _self: Outside(torch, function), "function": staticmethod(function)}
+    return type(name, (torch.nn.Module,), own)().eval()
 
 
 class Outside:
@@ -205,7 +205,7 @@ def _lead_to(function: FunctionType, stand_in: Callable[..., Any]) -> None:
     keep_from_compilers(function, inside=False)
 
 
-def _functions(code: CodeType) -> list[FunctionType]:
+def functions_of(code: CodeType) -> list[FunctionType]:
     """All functions of this code. A compiler runs another code object than the function's own, with the same key."""
     key = key_of(code)
     # `type`, not `isinstance`: that asks the object, which may be a proxy of something gone
