@@ -66,6 +66,14 @@ def test_a_loader_tells_what_it_was_told(captured: Captured) -> None:
     assert loader.iterators >= 1
 
 
+def test_each_timed_step_tells_what_it_spent_in_loaders(captured: Captured) -> None:
+    facts = captured.facts
+
+    assert len(facts.step_loading_ns) == len(facts.step_ns)
+    pairs = list(zip(facts.step_loading_ns, facts.step_ns, strict=True))
+    assert all(0 < loading < step for loading, step in pairs)
+
+
 def test_an_optimizer_tells_its_groups(captured: Captured) -> None:
     [optimizer] = captured.facts.optimizers
 

@@ -39,3 +39,12 @@ def test_of_many_steps_the_kept_ones_are_spread_over_the_whole_run() -> None:
 def test_the_last_none_of_them_are_none() -> None:
     assert times((1, 1), (2, 2)).last(0).wall_ns == []
     assert times((1, 1), (2, 2)).last(1).wall_ns == [2]
+
+
+def test_what_a_step_spends_in_loaders_is_kept_beside_its_time() -> None:
+    made = StepTimes()
+    for step in range(10 * MOST):
+        made.add(step, step, 2 * step)
+
+    assert made.loading_ns == [2 * wall for wall in made.wall_ns]
+    assert made.last(3).and_then(times((1, 1))).loading_ns == [2 * wall for wall in made.wall_ns[-3:]] + [-1]

@@ -120,6 +120,24 @@ def test_what_recording_made_longer_beside_the_fetch_does_not_lessen_the_stake(
     assert outcome.findings[0].stake.ns_per_step == pytest.approx(300_000, rel=1e-6)
 
 
+def test_each_steps_own_share_decides_where_it_was_timed(tmp_path: Path) -> None:
+    # a step of 1 ms; another program has the CPU in the second and the third, and most of it while a batch is fetched
+    timed = {"step_ns": (1_000_000, 3_000_000, 2_000_000), "step_loading_ns": (300_000, 2_000_000, 800_000)}
+    trace = observed(steps_of_1_ms(tmp_path, [350_000] * 4), loaders=(loader(300_000),), **timed)
+
+    [outcome] = examine(trace, Found((RULE,))).outcomes
+
+    assert outcome.findings[0].evidence["share"] == pytest.approx(0.4)
+    assert outcome.findings[0].stake.share == pytest.approx(0.4)
+
+
+def test_where_workers_start_in_a_step_its_own_share_tells_too_much(tmp_path: Path) -> None:
+    trace = steps_of_1_ms(tmp_path, [50_000, 80_000, 80_000, 850_000, 80_000], WORKERS)
+    timed = observed(trace, step_ns=(1_000_000,) * 3, step_loading_ns=(900_000,) * 3)
+
+    assert ask(RULE, timed) == []
+
+
 def test_the_place_is_the_datasets_own_line(tmp_path: Path) -> None:
     built = TraceBuilder()
     for start in (0, 1_000_000, 2_000_000):

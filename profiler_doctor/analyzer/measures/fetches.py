@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import median
 
 import numpy as np
 import pandas as pd
@@ -48,7 +50,8 @@ def fetches(trace: Trace) -> Fetches:
     took = trace.events.dur_ns[rows]
     usual = rows[took < START_UP * np.median(took)] if len(rows) else rows
     single = bool(len(usual)) and "SingleProcess" in trace.events.name_of(int(usual[0]))
-    share, of = _exposed(trace, rows, usual)
+    whole = single or len(usual) == len(rows)
+    share, of = _exposed(trace, rows, usual, _loading_shares(trace) if whole else [])
     return Fetches(rows, usual, single, share, of)
 
 
@@ -80,9 +83,11 @@ def stays(trace: Trace, rows: Ints, part: float) -> dict[int, float]:
     return dict.fromkeys(used_steps(trace)["row"].tolist(), others) | dict.fromkeys(rows.tolist(), 0.0)
 
 
-def _exposed(trace: Trace, every: Ints, rows: Ints) -> tuple[float, str]:
+def _exposed(trace: Trace, every: Ints, rows: Ints, loading: Sequence[float]) -> tuple[float, str]:
     if len(linked_work(trace)):
         return linked_time(trace).share("dataloader"), "device"
+    if loading:
+        return min(median(loading), 1.0), "step"
     marks, step = used_steps(trace), step_time(trace).median
     if not len(marks) or not step:
         return host_share(trace, every), "recorded window"
@@ -93,6 +98,17 @@ def _exposed(trace: Trace, every: Ints, rows: Ints) -> tuple[float, str]:
     per_step = np.bincount(at[at >= 0], weights=own[at >= 0], minlength=len(marks))
     whole = np.full(len(marks), step) if _timed_ns(trace) or recorded else marks["dur_ns"].to_numpy()
     return float(min(np.median(per_step / whole), 1.0)), "step"
+
+
+def _loading_shares(trace: Trace) -> list[float]:
+    """Of each un-profiled step the share that it spent in loaders, as our capture timed it; empty where it did not.
+
+    Step by step, because another program that has the CPU meanwhile lengthens both. Waits for workers to start count.
+    """
+    facts = trace.facts
+    if facts is None or len(facts.step_loading_ns) != len(facts.step_ns):
+        return []
+    return [loading / step for loading, step in zip(facts.step_loading_ns, facts.step_ns, strict=True) if step]
 
 
 def _timed_ns(trace: Trace) -> int:

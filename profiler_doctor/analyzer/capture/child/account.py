@@ -47,6 +47,7 @@ class Account:
             profiled_step_ns=tuple(self.profiled.wall_ns),
             step_ns=tuple(self.unprofiled.wall_ns),
             step_cpu_ns=tuple(self.unprofiled.cpu_ns),
+            step_loading_ns=() if -1 in self.unprofiled.loading_ns else tuple(self.unprofiled.loading_ns),
             copy_bytes_per_s=self.copy_bytes_per_s,
             function_ns=self.function_ns,
             masks=self.masks,

@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import Callable, Collection
 from functools import wraps
 from importlib import import_module
+from threading import get_ident
 from typing import Any
 
 from profiler_doctor.analyzer.capture.child.own_code import Place, own_place
@@ -36,6 +37,11 @@ class Loaders:
         self._begun: dict[tuple[Any, ...], int] = {}
         self._keys: weakref.WeakKeyDictionary[Any, tuple[Any, ...]] = weakref.WeakKeyDictionary()
         self._took_ns: dict[tuple[Any, ...], deque[int]] = {}
+        self._loading_ns = 0
+        self._depth = 0
+        """Fetches under way on that thread, one inside the other."""
+        self._asking = -1
+        """The thread that steps: what others fetch for it costs it nothing."""
 
     def install(self) -> tuple[Undo, ...]:
         """Watch loaders from now on; returns what stops that, save for the timing of fetches, which goes on."""
@@ -66,6 +72,12 @@ class Loaders:
             for key, iterators in self._begun.items()
         )
 
+    def spent_ns(self) -> int:
+        """Time that this thread has spent in fetching batches since it last asked; the last fetch of a loader, which
+        gives none, is one of them."""
+        spent_ns, self._loading_ns, self._asking = self._loading_ns, 0, get_ident()
+        return spent_ns
+
     def _making(self, make: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(make)
         def made(loader: Any, *args: Any, **more: Any) -> None:
@@ -89,9 +101,15 @@ class Loaders:
     def _timing(self, fetch: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(fetch)
         def fetched(iterator: Any) -> Any:
+            own = get_ident() == self._asking
+            self._depth += own
             begun_ns = time.perf_counter_ns()
-            batch = fetch(iterator)
-            took_ns = time.perf_counter_ns() - begun_ns
+            try:
+                batch = fetch(iterator)
+            finally:
+                took_ns = time.perf_counter_ns() - begun_ns
+                self._depth -= own
+                self._loading_ns += took_ns if own and not self._depth else 0
             if mirror.open is None and iterator in self._keys:
                 self._took_ns.setdefault(self._keys[iterator], deque(maxlen=TIMED)).append(took_ns)
             return batch

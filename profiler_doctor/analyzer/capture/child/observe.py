@@ -64,11 +64,12 @@ class Observe:
         """The step before is over; do what is due, then let the next one begin."""
         took = self._stopwatch.read(now_ns)
         if took is not None:
-            self._current.add(*took)
+            self._current.add(*took, self.watching.observed.loading_ns())
         self.phase(index)
         if self.session.time_is_up() and self._enough():
             self.session.end("budget")
         self._nvtx.step(index)
+        self.watching.observed.loading_ns()
         self._stopwatch.restart()
 
     def on_root_call(self, root: Root) -> None:

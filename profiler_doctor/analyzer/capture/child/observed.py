@@ -97,6 +97,10 @@ class Observed:
         if any(tensor.requires_grad for tensor in tensors):
             self._roots[serial].output_requires_grad = True
 
+    def loading_ns(self) -> int:
+        """Time that the thread that steps has spent in data loaders since this was last asked."""
+        return self._loaders.spent_ns()
+
     def look(self) -> None:
         """See what is in force at this moment of a step. A torch profiler with stacks sets a Python profiler too."""
         threads = self._torch.get_num_threads()

@@ -18,22 +18,26 @@ MOST = 400
 
 @dataclass
 class StepTimes:
-    """Wall and process CPU times of one kind of step, ns: of all steps, or of every so many-th where there are many."""
+    """Wall and process CPU times of one kind of step, ns, and what of the wall time the program spent in data loaders
+    (-1: not watched): of all steps, or of every so many-th where there are many."""
 
     wall_ns: list[int] = field(default_factory=list)
     cpu_ns: list[int] = field(default_factory=list)
+    loading_ns: list[int] = field(default_factory=list)
     _stride: int = 1
     _passed: int = 0
 
-    def add(self, wall_ns: int, cpu_ns: int) -> None:
+    def add(self, wall_ns: int, cpu_ns: int, loading_ns: int = -1) -> None:
         """One more step."""
         self._passed += 1
         if self._passed % self._stride:
             return
         self.wall_ns.append(wall_ns)
         self.cpu_ns.append(cpu_ns)
+        self.loading_ns.append(loading_ns)
         if len(self.wall_ns) > MOST:
             self.wall_ns, self.cpu_ns = self.wall_ns[1::2], self.cpu_ns[1::2]
+            self.loading_ns = self.loading_ns[1::2]
             self._stride *= 2
 
     def __len__(self) -> int:
@@ -46,11 +50,12 @@ class StepTimes:
     def last(self, count: int) -> StepTimes:
         """The newest steps alone."""
         first = max(0, len(self.wall_ns) - max(0, count))
-        return StepTimes(self.wall_ns[first:], self.cpu_ns[first:])
+        return StepTimes(self.wall_ns[first:], self.cpu_ns[first:], self.loading_ns[first:])
 
     def and_then(self, later: StepTimes) -> StepTimes:
         """These steps and the later ones."""
-        return StepTimes(self.wall_ns + later.wall_ns, self.cpu_ns + later.cpu_ns)
+        loading_ns = self.loading_ns + later.loading_ns
+        return StepTimes(self.wall_ns + later.wall_ns, self.cpu_ns + later.cpu_ns, loading_ns)
 
 
 class Stopwatch:
