@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from profiler_doctor.analyzer.engine import examine
+from profiler_doctor.analyzer.facts import Facts, TensorFacts
 from profiler_doctor.analyzer.plugins import Found
 from profiler_doctor.analyzer.trace import Trace
 from profiler_doctor.rules.python_gap import RULE
@@ -66,6 +67,35 @@ def test_our_second_recording_lends_the_frames(tmp_path: Path) -> None:
     [seen] = ask(RULE, plain.with_capture(None, with_frames(tmp_path)))
 
     assert (seen.where.file, seen.where.line) == ("/home/user/data.py", 40)
+
+
+@pytest.mark.parametrize(("around", "line"), [("train.py(7): step", 12), ("data.py(40): shuffle", 40)])
+def test_python_in_the_function_that_calls_the_ops_is_named_by_the_call_before_it(
+    tmp_path: Path, around: str, line: int
+) -> None:
+    built = steps_of_4_ms([1_000_000] * 3)
+    for start in range(0, 3 * STEP, STEP):
+        built.frame("train.py(7): step", start, STEP)
+        if around != "train.py(7): step":
+            built.frame(around, start + 500_000, 1_000_000)
+    starts = [start + offset for start in range(0, 3 * STEP, STEP) for offset in (0, 1_500_000)]
+    nothing = ((),) * len(starts)
+    lines = (("train.py", 12), ("train.py", 15))
+    stacks = built.trace(tmp_path)
+    told = TensorFacts(
+        starts=tuple(stacks.base_ns + start for start in starts),
+        given=nothing,
+        made=nothing,
+        storages=(),
+        sizes=(),
+        lines=lines,
+        called_at=(0, 1) * 3,
+    )
+
+    [seen] = ask(RULE, steps_of_4_ms([1_000_000] * 3).trace(tmp_path).with_capture(Facts(tensors=told), stacks))
+
+    assert seen.where.line == line
+    assert f"({line}): " in seen.message
 
 
 def test_what_happens_in_one_step_alone_is_another_programs(tmp_path: Path) -> None:

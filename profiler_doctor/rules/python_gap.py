@@ -33,6 +33,7 @@ from profiler_doctor.analyzer.kinds import Edit, Has, Limits, Rule, Sighting, Th
 from profiler_doctor.analyzer.measures.frames import place_in_source
 from profiler_doctor.analyzer.measures.intervals import Intervals, covered_ns, union
 from profiler_doctor.analyzer.measures.python_gaps import Open, frame_in, python_gaps
+from profiler_doctor.analyzer.measures.source import function_of, source_of
 from profiler_doctor.analyzer.measures.steps import steps
 from profiler_doctor.analyzer.measures.window import linked_idle, linked_time, linked_work, used_steps, window
 from profiler_doctor.analyzer.model import Where
@@ -61,10 +62,11 @@ def _sighting(
     trace: Trace, gaps: pd.DataFrame, share: tuple[float, str], around: tuple[int, int], there: Open
 ) -> Sighting:
     (part, unit), (own, innermost) = share, (there.own, there.innermost)
-    source = place_in_source(own)
-    where_file, line = source or (None, None)
+    framed = place_in_source(own)
+    where_file, line = _line(trace, around, framed) or (None, None)
     names = [trace.events.name_of(row) if row >= 0 else "the step's edge" for row in around]
-    doing = f", in {innermost or own}" if innermost or own else ""
+    named = own.replace(f"({framed[1]})", f"({line})") if framed and innermost in ("", own) else innermost
+    doing = f", in {named}" if named else ""
     return Sighting(
         message=f"{part:.0%} of the {unit} is spent in Python between {names[0]} and {names[1]}{doing}.",
         where=Where(file=where_file, line=line, op=names[1]),
@@ -79,6 +81,15 @@ def _sighting(
         edit=_edit(trace, gaps),
         basis="the Python in there gone",
     )
+
+
+def _line(trace: Trace, around: tuple[int, int], own: tuple[str, int] | None) -> tuple[str, int] | None:
+    """The line of the call before the gap, or after it, where that is made by the very function that the gap is in."""
+    for row in filter(lambda row: row >= 0, around):
+        asked = np.array([row])
+        if own is not None and function_of(trace, asked)[0] == own:
+            return source_of(trace, asked)[0]
+    return own
 
 
 def _recurring(trace: Trace, limits: Limits) -> pd.DataFrame:

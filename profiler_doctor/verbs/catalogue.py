@@ -25,8 +25,8 @@ RULES.md, which many of them name as their source, is the team's own collection 
 of the package, and what a rule took from it stands in the rule.
 
 To leave a rule out: `--ignore CODE`, `ignore = ["CODE"]` in `[tool.profiler-doctor]` of pyproject.toml, or
-`# profiler-doctor: ignore[CODE]` on the line that a finding names (or in the function that begins there). Everywhere a
-code (`SYN001`), a family (`SYN`) or a name (`scalar-read`) will do. What is hidden is counted in the report.
+`# profiler-doctor: ignore[CODE]` on the line that a finding names, or in the head of the function around it. Everywhere
+a code (`SYN001`), a family (`SYN`) or a name (`scalar-read`) will do. What is hidden is counted in the report.
 """
 FIXES_START = """\
 # The fixes
