@@ -8,7 +8,9 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from profiler_doctor.analyzer.capture.child.users_function import users_function  # noqa: E402
 from profiler_doctor.analyzer.kinds import Fix, Machine, Root, Unsuitable  # noqa: E402
+from profiler_doctor.fixes._compiling import compiled  # noqa: E402
 from profiler_doctor.fixes.compile_dynamic import FIX as DYNAMIC  # noqa: E402
 from profiler_doctor.fixes.compile_fullgraph import FIX as FULLGRAPH  # noqa: E402
 from profiler_doctor.fixes.compile_max_autotune import FIX as AUTOTUNE  # noqa: E402
@@ -105,3 +107,20 @@ def test_a_graph_break_is_told_with_its_reason_and_place() -> None:
         FULLGRAPH.treat(_root(Breaks(2), torch.ones(1, 2))),
     ):
         pass
+
+
+def test_a_function_that_is_given_no_tensor_is_compiled_and_not_what_stands_for_it() -> None:
+    graphs: list[Any] = []
+    weight = 2 * torch.ones(3)
+
+    def reads() -> Any:
+        return weight.sin()
+
+    def backend(graph: Any, _: Any) -> Any:
+        graphs.append(graph)
+        return graph.forward
+
+    torch._dynamo.reset()
+    with compiled(_root(users_function(torch, reads)), backend=backend) as call:  # type: ignore[arg-type]
+        assert torch.equal(call(), reads())
+    assert len(graphs) == 1

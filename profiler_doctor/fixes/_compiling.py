@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from profiler_doctor.analyzer.capture.child.users_function import is_function
 from profiler_doctor.analyzer.kinds import Machine, Root
 
 COMPILERS = ("g++", "clang++", "c++")
@@ -43,10 +44,16 @@ def compiled(root: Root, **options: Any) -> Iterator[Callable[..., Any]]:
     # a module compiles to a cheaper entry than its bound call does (80 µs a call, measured on a chain of 60 small ops)
     plain = root.call in (root.module, root.module._call_impl)
     before = set(vars(root.module))
-    called: Callable[..., Any] = torch.compile(root.module if plain else root.call, **options)
+    called: Callable[..., Any] = torch.compile(to_compile(root.module) if plain else root.call, **options)
     added = set(vars(root.module)) - before  # torch marks a module that it compiles
     try:
         yield called
     finally:
         for name in added:
             delattr(root.module, name)
+
+
+def to_compile(module: Any) -> Any:
+    """The module; or the user's function that it stands for: a function that is given no tensor, and reads its own, is
+    compiled where `torch.compile` is given it, and not where that comes upon it."""
+    return module.function if is_function(module) else module

@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from profiler_doctor.analyzer.kinds import COMPILER_RANK, ENGINE, Fix, Root, Unsuitable
-from profiler_doctor.fixes._compiling import can_compile, compiled
+from profiler_doctor.fixes._compiling import can_compile, compiled, to_compile
 from profiler_doctor.fixes._engine import copied, first_line
 
 
@@ -26,7 +26,7 @@ def _treat(root: Root) -> Iterator[Callable[..., Any]]:
     import torch
     from torch._dynamo.exc import Unsupported
 
-    probe = copied(root.module)
+    probe = to_compile(copied(root.module))
     try:
         # tracing shows the breaks; what comes after it is left to the call itself
         traced: Callable[..., Any] = torch.compile(probe, fullgraph=True, backend="eager")

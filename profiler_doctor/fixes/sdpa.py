@@ -1,10 +1,13 @@
-"""Let the model's attention be one call of torch's fused attention.
+"""Let attention that is written out be one call of torch's fused attention.
 
 What it does: a model that can choose its implementation of attention (those of Hugging Face transformers can) is told
-to use `scaled_dot_product_attention`. Attention written out in a script's own code has to be rewritten there.
+to use `scaled_dot_product_attention`. In all others softmax(query · keyᵀ · scale, masked) · value is looked for in the
+graph that torch.compile makes, one call is put in its place, and the rest runs as it is, op by op. Where the mask is
+seen to hide nothing but the future, `is_causal=True` takes its place; it is looked at again when it changes.
 
 When it applies: the softmax of a product is formed in full, one number for each pair of tokens, and multiplied again.
-It does not where the attention weights themselves are asked for.
+It does not where the attention weights themselves are given back or used, where something other than scaling, a mask or
+a bias happens to the scores, or where the softmax is made in another type than the product.
 
 How results may change: by rounding; dropout draws other random numbers.
 
@@ -17,7 +20,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from profiler_doctor.analyzer.kinds import Fix, Machine, Root, Unsuitable
+from profiler_doctor.analyzer.capture.child.generators import Generators
+from profiler_doctor.analyzer.kinds import ENGINE, Fix, Machine, Root, Unsuitable
+from profiler_doctor.fixes._attention import Rewriting
+from profiler_doctor.fixes._compiling import compiled, to_compile
+from profiler_doctor.fixes._engine import copied, first_line
+from profiler_doctor.fixes._standin import Standin
 
 WANTED = "sdpa"
 
@@ -29,16 +37,36 @@ def _applies(machine: Machine) -> str | None:
 @contextmanager
 def _treat(root: Root) -> Iterator[Callable[..., Any]]:
     choose = getattr(root.module, "set_attn_implementation", None)
-    if choose is None:
-        raise Unsuitable("the model cannot choose its attention; what is written out by hand is rewritten by hand")
-    before = getattr(root.module.config, "_attn_implementation", None)
-    if before == WANTED:
-        raise Unsuitable("the model uses it already")
-    choose(WANTED)
+    before = getattr(getattr(root.module, "config", None), "_attn_implementation", None)
+    if choose is not None and before != WANTED:
+        choose(WANTED)
+        try:
+            yield root.call
+        finally:
+            choose(before)
+        return
+    rewriting = _rewriting(root)
+    with compiled(root, backend=rewriting) as call:
+        yield Standin(root.module, call, rewriting.told)
+
+
+def _rewriting(root: Root) -> Rewriting:
+    """The backend, after one call of a copy has shown that there is something to rewrite."""
+    import torch
+
+    rewriting, generators = Rewriting(), Generators.now(torch)
+    probe: Callable[..., Any] = torch.compile(to_compile(copied(root.module)), backend=rewriting)
     try:
-        yield root.call
+        probe(*root.args, **root.kwargs)
+    except Exception as error:  # whatever torch.compile, or a copy of the model, does not bear
+        raise Unsuitable(f"torch.compile cannot look into the model: {first_line(error)}") from error
     finally:
-        choose(before)
+        generators.restore()
+    if not rewriting.places:
+        raise Unsuitable(
+            "no attention written out was found in what torch.compile sees of the model, or its weights are used"
+        )
+    return rewriting
 
 
 FIX = Fix(
@@ -52,4 +80,5 @@ y = torch.nn.functional.scaled_dot_product_attention(query, key, value, is_causa
     rank=1,
     applies=_applies,
     treat=_treat,
+    excludes=ENGINE,
 )

@@ -1,0 +1,377 @@
+"""Attention that is written out op by op, found in a graph of torch's ops."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+from profiler_doctor.fixes._attention_equations import Order, of_scores, of_values
+
+Node = Any
+"""torch.fx.Node"""
+HIDING = -1e4
+"""A number at or below this that is put in the place of a score hides it: exp(-10000) is 0 in every type."""
+SAME_OP = {
+    "iadd": "add", "isub": "sub", "imul": "mul", "itruediv": "div", "truediv": "div", "true_divide": "div",
+    "multiply": "mul", "divide": "div", "subtract": "sub", "add_": "add", "sub_": "sub", "mul_": "mul", "div_": "div",
+    "masked_fill_": "masked_fill",
+}  # fmt: skip
+KNOWN = (
+    "matmul", "bmm", "baddbmm", "einsum", "add", "sub", "mul", "div", "masked_fill", "where", "softmax", "dropout",
+    "to", "float", "type_as", "contiguous", "full", "tensor", "scalar_tensor", *SAME_OP,
+)  # fmt: skip
+CASTS = ("to", "float", "type_as", "contiguous")
+WITHOUT_EFFECT = (
+    "view", "reshape", "mean", "sum", "transpose", "permute", "squeeze", "unsqueeze", "getitem", "detach", "div",
+    *CASTS,
+)  # fmt: skip
+"""What torch does to attention weights that nobody takes, as nn.MultiheadAttention does."""
+
+
+@dataclass(frozen=True)
+class Mask:
+    """One thing done to scores beside scaling: `factor`·`node` is added, or `value` put where `node` is true."""
+
+    kind: str
+    """add, hide where it is true, hide where it is false (`show`)"""
+    node: Node
+    number: float
+    """The factor, or the value."""
+
+
+@dataclass(frozen=True)
+class Operand:
+    """A factor of a product, and the order of its dimensions that makes them (…, tokens, features); None: it is so."""
+
+    node: Node
+    order: Order = None
+
+
+@dataclass(frozen=True)
+class Scores:
+    """A product of queries and keys, and what was done to it before the softmax."""
+
+    query: Operand
+    key: Operand
+    scale: float = 1.0
+    scalers: tuple[tuple[Node, bool], ...] = ()
+    """Tensors of one number, and whether the scores are divided by it."""
+    masks: tuple[Mask, ...] = ()
+    nodes: tuple[Node, ...] = ()
+
+    def scaled(self, factor: float) -> Scores:
+        """Multiplied, masks and all."""
+        masks = tuple(replace(mask, number=mask.number * factor) for mask in self.masks)
+        return replace(self, scale=self.scale * factor, masks=masks)
+
+
+@dataclass(frozen=True)
+class Site:
+    """One attention, from the product of queries and keys to that of weights and values."""
+
+    scores: Scores
+    value: Operand
+    back: Order
+    """The order of dimensions that the output has; None: (…, tokens, features)."""
+    dropout: float
+    output: Node
+    nodes: tuple[Node, ...]
+    """All that one call replaces; the output is the last."""
+
+
+def sites(graph: Any) -> list[Site]:
+    """All attentions of a graph whose scores and weights nothing else uses. Changes names of values, not the program.
+
+    Nodes must have torch.compile's `example_value`.
+    """
+    _use_the_result_of_in_place_ops(graph)
+    dead = _dead(graph)
+    found = [_site(node, dead) for node in graph.nodes if _name(node) == "softmax"]
+    places = {node: place for place, node in enumerate(graph.nodes)}
+    return [site for site in found if site is not None and not _disturbed(graph, site, places)]
+
+
+def layers_with_unused_weights(graph: Any) -> list[Node]:
+    """Calls that nn.MultiheadAttention makes, whose weights nobody takes though they are asked for."""
+    dead = _dead(graph)
+    return [node for node in graph.nodes if _name_of_any(node) == LAYER and _gives_unused_weights(node, dead)]
+
+
+LAYER = "multi_head_attention_forward"
+
+
+def _gives_unused_weights(node: Node, dead: frozenset[Node]) -> bool:
+    plain = len(node.args) == ARGUMENTS_BY_PLACE and not any(node.args[BIASES_AND_ZEROS])
+    taken = {user.args[1] if _name_of_any(user) == "getitem" else None for user in _users(node, dead)}
+    return plain and node.kwargs.get("need_weights") is True and taken == {0}
+
+
+ARGUMENTS_BY_PLACE, BIASES_AND_ZEROS = 13, slice(7, 10)
+"""What nn.MultiheadAttention gives without a name; among it further keys, which a token sees whatever is masked."""
+
+
+def _site(softmax: Node, dead: frozenset[Node]) -> Site | None:
+    given, dim = _argument(softmax, 0, "input"), _argument(softmax, 1, "dim")
+    whole = _value(given)
+    if whole is None or dim not in (-1, whole.dim() - 1) or not _alike(softmax, given):
+        return None
+    scores, after = _scores(given, dead), _after(softmax, dead)
+    if scores is None or after is None or not 2 <= whole.dim() <= MOST_DIMS:
+        return None
+    dropout, weights, output = after
+    value = _value_product(weights[-1], output)
+    if value is None or value[0].node in weights or _value(output).dtype != whole.dtype:
+        return None
+    nodes = (*scores.nodes, *weights, output)
+    return Site(scores, value[0], value[1], dropout, output, nodes)
+
+
+MOST_DIMS = 4
+"""Batch, heads, tokens, features: what torch's fused kernels take."""
+
+
+def _scores(node: Node, dead: frozenset[Node]) -> Scores | None:
+    """What the value of a node is as scores; None: no such thing, or something else uses it too."""
+    if not _is_node(node) or len(_users(node, dead)) != 1:
+        return None
+    product = _score_product(node)
+    if product is not None:
+        return replace(product, nodes=(node,))
+    for inner, step in _steps(node):
+        before = _scores(inner, dead) if _is_node(inner) and _alike(inner, node) else None
+        done = _done(before, step) if before is not None else None
+        if done is not None:
+            return replace(done, nodes=(*done.nodes, node))
+    return None
+
+
+def _score_product(node: Node) -> Scores | None:
+    name = _name(node)
+    if name in ("matmul", "bmm"):
+        return _product(_argument(node, 0, "input"), _argument(node, 1, "other" if name == "matmul" else "mat2"))
+    if name == "baddbmm":
+        bias = _argument(node, 0, "input")
+        beta, alpha = node.kwargs.get("beta", 1), node.kwargs.get("alpha", 1)
+        found = _product(_argument(node, 1, "batch1"), _argument(node, 2, "batch2"))
+        if found is None or not _number(alpha) or not _number(beta) or alpha <= 0:
+            return None
+        masks = (Mask("add", bias, float(beta)),) if beta else ()
+        return replace(found, scale=float(alpha), masks=masks)
+    if name == "einsum":
+        equation, factors = _einsum(node)
+        orders = of_scores(equation)
+        if orders is not None and len(factors) == 2:
+            return Scores(Operand(factors[0], orders[0]), Operand(factors[1], orders[1]))
+    return None
+
+
+def _product(left: Any, right: Any) -> Scores | None:
+    ranks = [_value(factor).dim() if _value(factor) is not None else 0 for factor in (left, right)]
+    if not all(2 <= rank <= MOST_DIMS for rank in ranks):
+        return None
+    last = ranks[1]
+    return Scores(Operand(left), Operand(right, (*range(last - 2), last - 1, last - 2)))
+
+
+def _value_product(weights: Node, output: Node) -> tuple[Operand, Order] | None:
+    """The values, and the order of the output's dimensions."""
+    name = _name(output)
+    if name in ("matmul", "bmm"):
+        value = _argument(output, 1, "other" if name == "matmul" else "mat2")
+        fits = _argument(output, 0, "input") is weights and _value(value) is not None and _value(value).dim() >= 2
+        return (Operand(value), None) if fits else None
+    if name == "einsum":
+        equation, factors = _einsum(output)
+        orders = of_values(equation)
+        if orders is not None and len(factors) == 2 and factors[0] is weights:
+            return Operand(factors[1], orders[0]), orders[1]
+    return None
+
+
+def _einsum(node: Node) -> tuple[str, list[Node]]:
+    equation, *factors = node.args
+    if len(factors) == 1 and isinstance(factors[0], list | tuple):
+        factors = list(factors[0])
+    return str(equation), list(factors)
+
+
+Step = tuple[str, Any, float]
+"""What is done to scores: scale (a number), scaler (a tensor; 1: divided by), add, hide, show, none."""
+
+
+def _steps(node: Node) -> Iterator[tuple[Any, Step]]:
+    """What an op may have been done to, and what it then did."""
+    name = _name(node)
+    one, other = _argument(node, 0, "input"), _argument(node, 1, "other")
+    if name in CASTS:
+        yield one, ("none", None, 0.0)
+    elif name in ("mul", "div") and "rounding_mode" not in node.kwargs:
+        yield one, _scaling(other, divides=name == "div")
+        if name == "mul":
+            yield other, _scaling(one, divides=False)
+    elif name in ("add", "sub") and node.kwargs.get("alpha", 1) == 1:
+        yield one, ("add", other, 1.0 if name == "add" else -1.0)
+        if name == "add" and not _in_place(node):
+            yield other, ("add", one, 1.0)
+    elif name == "masked_fill":
+        yield one, ("hide", _argument(node, 1, "mask"), _constant(_argument(node, 2, "value")))
+    elif name == "where" and node.op == "call_function":
+        first, second = _argument(node, 1, "input"), _argument(node, 2, "other")
+        yield first, ("show", _argument(node, 0, "condition"), _constant(second))
+        yield second, ("hide", _argument(node, 0, "condition"), _constant(first))
+
+
+def _scaling(by: Any, *, divides: bool) -> Step:
+    if _number(by) and by > 0:
+        return "scale", None, 1 / by if divides else float(by)
+    value = _value(by)
+    if value is not None and value.numel() == 1:
+        return "scaler", by, float(divides)
+    return "unknown", by, 0.0
+
+
+def _done(scores: Scores, step: Step) -> Scores | None:
+    kind, node, number = step
+    if kind == "none":
+        return scores
+    if kind == "scale":
+        return scores.scaled(number)
+    if kind == "scaler" and not scores.masks:
+        return replace(scores, scalers=(*scores.scalers, (node, bool(number))))
+    tensor = _value(node)
+    if kind == "add" and tensor is not None and tensor.is_floating_point():
+        return replace(scores, masks=(*scores.masks, Mask(kind, node, number)))
+    if kind in ("hide", "show") and tensor is not None and number <= HIDING:
+        return replace(scores, masks=(*scores.masks, Mask(kind, node, number)))
+    return None
+
+
+def _after(softmax: Node, dead: frozenset[Node]) -> tuple[float, tuple[Node, ...], Node] | None:
+    """How much of the weights is dropped, the nodes that are weights, and the one user of the last of them."""
+    dropout, weights = 0.0, [softmax]
+    while len(users := _users(weights[-1], dead)) == 1:
+        user = users[0]
+        if _name(user) in CASTS and _alike(user, softmax) and _argument(user, 0, "input") is weights[-1]:
+            weights.append(user)
+        elif _name(user) == "dropout" and not dropout:
+            share, training = (
+                _argument(user, 1, "p", 0.5),
+                _argument(user, 2, "training", user.kwargs.get("train", True)),
+            )
+            if not _number(share):
+                return None
+            dropout = float(share) if training else 0.0
+            weights.append(user)
+        else:
+            return dropout, tuple(weights), user
+    return None
+
+
+def _use_the_result_of_in_place_ops(graph: Any) -> None:
+    """`x.add_(y)` gives x: who takes x after it takes the result then, so that the order can be read from the users."""
+    places = {node: place for place, node in enumerate(graph.nodes)}
+    for node in graph.nodes:
+        changed = node.args[0] if node.args else None
+        if changed is not None and _in_place(node) and _is_node(changed):
+            for user in [user for user in changed.users if places[user] > places[node]]:
+                user.replace_input_with(changed, node)
+
+
+def _disturbed(graph: Any, site: Site, places: dict[Node, int]) -> bool:
+    """Whether between the first and the last op something is changed in place, or a mode switched."""
+    own, first, last = set(site.nodes), min(places[node] for node in site.nodes), places[site.output]
+    between = [node for node in graph.nodes if first < places[node] < last and node not in own]
+    return any(_in_place(node) or _name_of_any(node).startswith(("_set", "_enter", "_exit")) for node in between)
+
+
+def changes_something(node: Node) -> bool:
+    """Whether a node does more than give a value that depends on nothing but what it is given."""
+    name = _name_of_any(node)
+    impure = node.op.startswith("call") and node.is_impure()
+    return _in_place(node) or impure or "rand" in name or name in ("dropout", "bernoulli", "multinomial")
+
+
+def _in_place(node: Node) -> bool:
+    name = _name_of_any(node)
+    by_name = name.endswith("_") and not name.startswith("_") and name not in PYTHONS_OWN
+    return by_name or name in IN_PLACE or "out" in node.kwargs or bool(node.kwargs.get("inplace"))
+
+
+PYTHONS_OWN = ("and_", "or_", "not_", "is_")
+"""Operators that are named so because their plain names are words of the language."""
+IN_PLACE = (
+    "setitem", "iadd", "isub", "imul", "itruediv", "iand", "ior", "ixor", "ipow", "ifloordiv", "imod", "imatmul",
+)  # fmt: skip
+
+
+def _dead(graph: Any) -> frozenset[Node]:
+    """Nodes whose values nobody takes in the end."""
+    dead: set[Node] = set()
+    for node in reversed(graph.nodes):
+        if _name_of_any(node) in WITHOUT_EFFECT and all(user in dead for user in node.users):
+            dead.add(node)
+    return frozenset(dead)
+
+
+def _users(node: Node, dead: frozenset[Node]) -> list[Node]:
+    return [user for user in node.users if user not in dead]
+
+
+def _alike(one: Node, other: Node) -> bool:
+    """Whether two values have the same shape and type. Shapes that vary are compared as they are written."""
+    first, second = _value(one), _value(other)
+    if first is None or second is None:
+        return False
+    return bool(first.dtype == second.dtype) and [str(n) for n in first.shape] == [str(n) for n in second.shape]
+
+
+def _name(node: Any) -> str:
+    """The op of a node, by one name for all ways to write it; empty: one that means nothing here."""
+    import torch
+
+    if not _is_node(node) or node.op not in ("call_function", "call_method"):
+        return ""
+    name = _name_of_any(node)
+    owners = (torch, torch.nn.functional, operator)
+    known = node.op == "call_method" or any(getattr(owner, name, None) is node.target for owner in owners)
+    return SAME_OP.get(name, name) if known and name in KNOWN else ""
+
+
+def _name_of_any(node: Node) -> str:
+    if node.op == "call_method":
+        return str(node.target)
+    return str(getattr(node.target, "__name__", "")) if node.op == "call_function" else ""
+
+
+def _argument(node: Node, place: int, name: str, otherwise: Any = None) -> Any:
+    return node.args[place] if len(node.args) > place else node.kwargs.get(name, otherwise)
+
+
+def _value(node: Any) -> Any:
+    """The tensor that stands for a node's value; None: it is none."""
+    import torch
+
+    value = node.meta.get("example_value") if _is_node(node) else None
+    return value if isinstance(value, torch.Tensor) else None
+
+
+def _constant(given: Any) -> float:
+    """The number that is put in the place of scores; NaN: it is not known."""
+    if _number(given):
+        return float(given)
+    name, tensor = _name(given), _value(given)
+    if tensor is None or tensor.numel() != 1 or name not in ("full", "tensor", "scalar_tensor"):
+        return math.nan
+    number = _argument(given, 1, "fill_value") if name == "full" else _argument(given, 0, "data")
+    return float(number) if _number(number) else math.nan
+
+
+def _number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _is_node(value: Any) -> bool:
+    return hasattr(value, "users") and hasattr(value, "meta")
