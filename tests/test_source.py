@@ -12,7 +12,7 @@ from profiler_doctor.analyzer.facts import Facts, TensorFacts
 from profiler_doctor.analyzer.measures.autograd import forward_of
 from profiler_doctor.analyzer.measures.frames import frames, own_frames
 from profiler_doctor.analyzer.measures.modules import module_of, modules
-from profiler_doctor.analyzer.measures.source import source_of, where_of
+from profiler_doctor.analyzer.measures.source import function_of, source_of, where_of
 from profiler_doctor.analyzer.measures.twins import twins
 from profiler_doctor.analyzer.model import Where
 from profiler_doctor.analyzer.reading import read
@@ -91,6 +91,33 @@ def test_our_own_recording_tells_the_line_that_calls(called: tuple[str, int] | N
     trace = bare.with_capture(Facts(tensors=told), stacks)
 
     assert source_of(trace, np.array([row_of(trace, "aten::conv2d")])) == [("/home/me/net.py", line)]
+
+
+@pytest.mark.parametrize(
+    ("at", "line"), [(250, 14), (450, 17), (150, 14)], ids=["after one", "after two", "before any"]
+)
+def test_an_operator_in_a_function_that_stood_open_has_the_line_of_the_call_before_it(
+    at: int, line: int, tmp_path: Path
+) -> None:
+    ours = "/home/me/profiler_doctor/analyzer/capture/child/recorder.py(50): start"
+    built = TraceBuilder().step(1, 0, 1000).frame("train.py(26): train", 0, 1000).frame(ours, 5, 20)
+    built.op("aten::linear", 200, 20).op("aten::relu", 400, 20).op("aten::mul", at, 20)
+    stacks = replace(built.trace(tmp_path), base_ns=BASE_NS)
+    told = TensorFacts(
+        starts=(BASE_NS + 200, BASE_NS + 400),
+        given=((), ()),
+        made=((), ()),
+        storages=(),
+        sizes=(),
+        lines=(("train.py", 14), ("train.py", 17)),
+        called_at=(0, 1),
+    )
+    bare = TraceBuilder().step(5, 0, 500).op("aten::mul", 1, 2).trace(tmp_path)
+    trace = bare.with_capture(Facts(tensors=told), stacks)
+
+    rows = np.array([row_of(trace, "aten::mul")])
+    assert source_of(trace, rows) == [("train.py", line)]
+    assert function_of(trace, rows) == [("train.py", 26)]
 
 
 def test_without_any_stacks_only_the_op_is_known(tmp_path: Path) -> None:
