@@ -28,7 +28,7 @@ from collections.abc import Iterable
 import pandas as pd
 
 from profiler_doctor.analyzer.kinds import Edit, Has, Limits, Rule, Sighting, Threshold
-from profiler_doctor.analyzer.measures.host import host_calls
+from profiler_doctor.analyzer.measures.host import host_calls, launching_threads
 from profiler_doctor.analyzer.measures.ops import named
 from profiler_doctor.analyzer.measures.places import places
 from profiler_doctor.analyzer.measures.source import where_of
@@ -50,7 +50,7 @@ def find(trace: Trace, limits: Limits) -> Iterable[Sighting]:
         return
     captured = calls.loc[calls["name"].map(CAPTURES).notna().to_numpy(), "step"]
     warm = set(range(1, len(steps(trace)))) - set(captured.tolist())
-    table = _allocations(calls)
+    table = _allocations(calls, launching_threads(trace))
     table = table[table["step"].isin(warm)]
     touched, taken = table["step"].nunique(), int(table["dur_ns"].sum())
     steady = touched >= limits["steps"] and touched >= limits["share_of_steps"] * len(warm)
@@ -74,11 +74,10 @@ def find(trace: Trace, limits: Limits) -> Iterable[Sighting]:
     )
 
 
-def _allocations(calls: pd.DataFrame) -> pd.DataFrame:
+def _allocations(calls: pd.DataFrame, launching: list[int]) -> pd.DataFrame:
     """Calls that allocate or free on threads that launch work."""
-    launching = calls.loc[calls["work"] > 0, "thread"].unique()
-    chosen = (calls["kind"] == "alloc") & calls["thread"].isin(launching)
-    return calls[chosen & calls["name"].map(LOOKS_UP).isna().to_numpy()]
+    table = calls[calls["kind"] == "alloc"]
+    return table[table["thread"].isin(launching).to_numpy() & table["name"].map(LOOKS_UP).isna().to_numpy()]
 
 
 RULE = Rule(

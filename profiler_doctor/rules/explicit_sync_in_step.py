@@ -27,7 +27,7 @@ import numpy as np
 import pandas as pd
 
 from profiler_doctor.analyzer.kinds import Edit, Has, Limits, Rule, Sighting, Threshold
-from profiler_doctor.analyzer.measures.host import host_calls
+from profiler_doctor.analyzer.measures.host import launching_threads
 from profiler_doctor.analyzer.measures.ops import inside_named, named
 from profiler_doctor.analyzer.measures.places import places
 from profiler_doctor.analyzer.measures.source import where_of
@@ -68,15 +68,13 @@ def find(trace: Trace, limits: Limits) -> Iterable[Sighting]:
 
 def _amid_launches(trace: Trace, table: pd.DataFrame) -> Bools:
     """Whether each call lies between the first and the last launch of its step, on a thread that launches."""
-    launches = linked_work(trace)
-    step = step_at(trace, launches["launch_start_ns"].to_numpy(np.int64))
-    first = launches.groupby(step)["launch_start_ns"].min()
-    last = launches.groupby(step)["launch_start_ns"].max()
+    launched = linked_work(trace)["launch_start_ns"]
+    by_step = launched.groupby(step_at(trace, launched.to_numpy(np.int64)))
+    first, last = by_step.min(), by_step.max()
     own = step_at(trace, table["start_ns"].to_numpy(np.int64))
-    launching = set(host_calls(trace).loc[host_calls(trace)["work"] > 0, "thread"])
     after = table["start_ns"].to_numpy() > first.reindex(own).to_numpy()
     before = table["start_ns"].to_numpy() < last.reindex(own).to_numpy()
-    amid: Bools = after & before & table["thread"].isin(launching).to_numpy()
+    amid: Bools = after & before & table["thread"].isin(launching_threads(trace)).to_numpy()
     return amid
 
 

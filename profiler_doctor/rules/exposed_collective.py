@@ -28,12 +28,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-import numpy as np
 import pandas as pd
 
 from profiler_doctor.analyzer.kinds import Edit, Has, Limits, Rule, Sighting, Threshold
-from profiler_doctor.analyzer.measures.collectives import collectives
-from profiler_doctor.analyzer.measures.device import gpu_work
+from profiler_doctor.analyzer.measures.collectives import collectives, other_kernels
 from profiler_doctor.analyzer.measures.intervals import union, without
 from profiler_doctor.analyzer.measures.places import places
 from profiler_doctor.analyzer.measures.source import where_of
@@ -92,11 +90,9 @@ def _share_once_launches_are_cured(trace: Trace, edit: Edit) -> float:
 
 def _exposed_ns(trace: Trace, device: int, talks: pd.DataFrame) -> int:
     """The time of the collectives in which no other kernel runs on the device, each moment once."""
-    work = gpu_work(trace)
-    there = work[(work["kind"] == "kernel") & (work["device"] == device)]
-    there = there[~there["row"].isin(collectives(trace)["row"])]
-    cover = union(there["start_ns"].to_numpy(np.int64), there["end_ns"].to_numpy(np.int64))
-    return without(union(talks["start_ns"].to_numpy(), talks["end_ns"].to_numpy()), cover).total_ns
+    return without(
+        union(talks["start_ns"].to_numpy(), talks["end_ns"].to_numpy()), other_kernels(trace, device)
+    ).total_ns
 
 
 RULE = Rule(

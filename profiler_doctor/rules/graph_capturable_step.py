@@ -38,7 +38,7 @@ from profiler_doctor.analyzer.kinds import Edit, Has, Limits, Rule, Sighting, Th
 from profiler_doctor.analyzer.measures.collectives import collectives
 from profiler_doctor.analyzer.measures.copies import copies
 from profiler_doctor.analyzer.measures.device import gpu_work
-from profiler_doctor.analyzer.measures.host import host_calls
+from profiler_doctor.analyzer.measures.host import host_calls, launching_threads
 from profiler_doctor.analyzer.measures.ops import named
 from profiler_doctor.analyzer.measures.places import places
 from profiler_doctor.analyzer.measures.source import where_of
@@ -55,7 +55,8 @@ def find(trace: Trace, limits: Limits) -> Iterable[Sighting]:
     if linked_time(trace).share(*HOST_CAUSES) < limits["host_share"]:
         return
     work = gpu_work(trace)
-    work = work[(work["launch"] >= 0) & (work["step"] >= 0)]
+    columns = ["row", "name", "kind", "device", "stream", "end_ns", "launch_start_ns", "op", "step", "bytes"]
+    work = work.loc[(work["launch"] >= 0) & (work["step"] >= 0), columns]
     open_steps = _capturable(trace, work, int(limits["event_wait_us"] * 1000))
     row = _longest_row(trace, work[work["step"].isin(open_steps)])
     one = work[work["step"] == row[-1]] if row else work[:0]
@@ -96,7 +97,7 @@ def _capturable(trace: Trace, work: pd.DataFrame, event_wait_ns: int) -> set[int
     every, moved = host_calls(trace), copies(trace)
     forbidden = every["kind"].isin(("blocking", "alloc", "graph_launch")).to_numpy()
     forbidden = forbidden | every["row"].isin(moved.loc[moved["pageable"], "launch"]).to_numpy()
-    calls = every[forbidden & every["thread"].isin(every.loc[every["work"] > 0, "thread"].unique()).to_numpy()]
+    calls = every[forbidden & every["thread"].isin(launching_threads(trace)).to_numpy()]
     calls = calls[(calls["dur_ns"] > event_wait_ns) | calls["name"].map(EVENT_WAIT).isna().to_numpy(np.bool_)]
     inside = (calls["start_ns"] > calls["step"].map(first)) & (calls["start_ns"] <= calls["step"].map(last))
     graphs = calls["kind"] == "graph_launch"
@@ -105,7 +106,8 @@ def _capturable(trace: Trace, work: pd.DataFrame, event_wait_ns: int) -> set[int
 
 def _longest_row(trace: Trace, work: pd.DataFrame) -> list[int]:
     """The longest run of consecutive steps whose work is equal, stream by stream in the order of the launches."""
-    in_order = work.sort_values(["step", "device", "stream", "launch_start_ns"], kind="stable")
+    keys = [work[name].to_numpy() for name in ("launch_start_ns", "stream", "device", "step")]
+    in_order = work.iloc[np.lexsort(keys)]
     all_work, step = _fingerprint(trace, in_order), in_order["step"].to_numpy(np.int64)
     first = np.flatnonzero(np.diff(step, prepend=-1))
     each = dict(zip(step[first].tolist(), np.split(all_work, first[1:], axis=1), strict=True)) if len(first) else {}

@@ -28,7 +28,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from statistics import median
 
-import numpy as np
 import pandas as pd
 
 from profiler_doctor.analyzer.kinds import Edit, Has, Limits, Rule, Sighting, Threshold
@@ -82,19 +81,17 @@ def _by_host(trace: Trace) -> Bools:
 
 def _longest_gaps(trace: Trace) -> pd.DataFrame:
     """As many of them as a finding shows, the longest first."""
-    gaps, mine = linked_idle(trace), np.flatnonzero(_by_host(trace))
-    longest = np.argsort(-gaps["dur_ns"].to_numpy()[mine], kind="stable")[:MOST]
-    return gaps.iloc[mine[longest]]
+    gaps = linked_idle(trace)
+    mine = gaps["dur_ns"].where(_by_host(trace), -1)
+    return gaps.loc[mine.nlargest(min(MOST, int((mine >= 0).sum()))).index]
 
 
 def _where(trace: Trace) -> Where:
     """The op after whose launch the longest waiting came together."""
-    work, gaps, mine = gpu_work(trace), linked_idle(trace), _by_host(trace)
-    ended_by, which = np.unique(gaps["ended_by"].to_numpy()[mine], return_inverse=True)
-    waited_ns = np.zeros(len(ended_by), np.int64)
-    np.add.at(waited_ns, which, gaps["dur_ns"].to_numpy()[mine])
-    ended = work["row"].to_numpy() == ended_by[np.argmax(waited_ns)]
-    return where_of(trace, int(work["op"].to_numpy()[ended][0]))
+    gaps, work = linked_idle(trace)[_by_host(trace)], gpu_work(trace)
+    waited_ns = gaps.groupby("ended_by", sort=False)["dur_ns"].sum()
+    longest = int(waited_ns.index[waited_ns == waited_ns.max()].min())
+    return where_of(trace, int(work["op"].to_numpy()[work["row"].to_numpy() == longest][0]))
 
 
 RULE = Rule(

@@ -30,7 +30,7 @@ import pandas as pd
 
 from profiler_doctor.analyzer.kinds import Edit, Has, Limits, Rule, Sighting, Threshold
 from profiler_doctor.analyzer.measures.device import gpu_work
-from profiler_doctor.analyzer.measures.intervals import Intervals, union, union_ns, without
+from profiler_doctor.analyzer.measures.intervals import union, union_ns, without
 from profiler_doctor.analyzer.measures.ops import inside_named, named
 from profiler_doctor.analyzer.measures.places import places
 from profiler_doctor.analyzer.measures.source import where_of
@@ -76,10 +76,10 @@ def find(trace: Trace, limits: Limits) -> Iterable[Sighting]:
 
 def _alone(transforms: pd.DataFrame, work: pd.DataFrame) -> int:
     """Their time, in ns, in which nothing else ran on any stream."""
-    others = work[~work["row"].isin(transforms["row"])]
+    others = ~np.isin(work["row"], transforms["row"], kind="table")
     own = union(transforms["start_ns"].to_numpy(), transforms["end_ns"].to_numpy())
-    cover = union(others["start_ns"].to_numpy(), others["end_ns"].to_numpy())
-    return without(Intervals(own.starts, own.ends, own.owner), cover).total_ns
+    cover = union(work["start_ns"].to_numpy()[others], work["end_ns"].to_numpy()[others])
+    return without(own, cover).total_ns
 
 
 RULE = Rule(

@@ -52,7 +52,7 @@ def find(trace: Trace, limits: Limits) -> Iterable[Sighting]:
 def _start_up(trace: Trace, limit: float) -> Iterator[Sighting]:
     stretches = _judged(trace)
     rows = _cold_rows(trace)
-    cold = union(trace.events.start_ns[rows], trace.events.end_ns[rows])
+    cold = union(trace.events.start_ns[rows], trace.events.ends_at(rows))
     if not len(stretches) or not len(cold):
         return
     spent = covered_ns(stretches, cold, len(stretches))
@@ -114,9 +114,8 @@ def _cold_rows(trace: Trace) -> Ints:
 def _slow_launches(trace: Trace, calls: pd.DataFrame) -> Ints:
     """Launches that load what they launch: long ones, with the device idle meanwhile (a full queue makes it busy)."""
     work = gpu_work(trace)
-    slow = calls[
-        (calls["work"] > 0) & calls["kind"].isin(("launch", "graph_launch")) & (calls["dur_ns"] > SLOW_LAUNCH_NS)
-    ]
+    slow = calls[calls["dur_ns"] > SLOW_LAUNCH_NS]
+    slow = slow[(slow["work"] > 0) & slow["kind"].isin(("launch", "graph_launch"))]
     parts = Intervals(slow["start_ns"].to_numpy(), slow["end_ns"].to_numpy(), np.arange(len(slow)))
     if not len(slow):
         return slow["row"].to_numpy(np.int64)

@@ -88,8 +88,8 @@ def _outer_starts(trace: Trace, names: re.Pattern[str]) -> Ints:
 
 def _gradients(trace: Trace) -> pd.DataFrame:
     """The collectives of the judged window that threads launch on which the backward pass runs."""
-    work = linked_work(trace)[["row", "launch", "launch_start_ns"]]
-    table = collectives(trace).merge(work, on="row", how="inner")
+    table, work = collectives(trace), linked_work(trace)[["row", "launch", "launch_start_ns"]]
+    table = table.merge(work[work["row"].isin(table["row"])], on="row", how="inner")
     backward = trace.events.thread[trace.rows_named(BACKWARD.search, SLICES)]
     launching = trace.events.thread[table["launch"].to_numpy(np.int64)]
     return table[table["kind"].isin(GRADIENTS).to_numpy() & np.isin(launching, np.unique(backward))]

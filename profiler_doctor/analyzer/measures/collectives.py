@@ -149,10 +149,16 @@ def _work_beside(trace: Trace, device: int, group: pd.DataFrame) -> Intervals:
         rows = trace.rows("cpu_op")
         rows = rows[~np.isin(trace.events.thread[rows], threads)]
         return union(trace.events.start_ns[rows], trace.events.ends_at(rows))
+    return other_kernels(trace, device)
+
+
+@measure
+def other_kernels(trace: Trace, device: int) -> Intervals:
+    """When kernels ran on the device that do not communicate."""
     work = gpu_work(trace)
-    talks = _talks(trace)[trace.events.name[work["row"].to_numpy(np.int64)]]
-    there = work[(work["kind"] == "kernel") & (work["device"] == device) & ~talks]
-    return union(there["start_ns"].to_numpy(), there["end_ns"].to_numpy())
+    talks = _talks(trace)[trace.events.name[work["row"].to_numpy()]]
+    there = (work["kind"] == "kernel").to_numpy() & (work["device"] == device).to_numpy() & ~talks
+    return union(work["start_ns"].to_numpy()[there], work["end_ns"].to_numpy()[there])
 
 
 COLLECTIVES = Table(name="collectives", of=collectives)

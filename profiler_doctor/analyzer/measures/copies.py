@@ -10,6 +10,7 @@ import pandas as pd
 from profiler_doctor.analyzer.kinds import Table
 from profiler_doctor.analyzer.measures.device import gpu_work
 from profiler_doctor.analyzer.measures.intervals import Intervals, covered_ns, union
+from profiler_doctor.analyzer.measures.names import distinct
 from profiler_doctor.analyzer.trace import Trace, measure
 
 PARTS = {
@@ -30,22 +31,28 @@ def copies(trace: Trace) -> pd.DataFrame:
     (its time during which no kernel ran on the device).
     """
     work = gpu_work(trace)
-    table = work[work["kind"] == "memcpy"].drop(columns=["kind"]).reset_index(drop=True).astype({"name": str})
+    table = work.drop(columns=["kind"])[(work["kind"] == "memcpy").to_numpy()].reset_index(drop=True)
+    code = trace.events.name[table["row"].to_numpy()]
     for column, pattern in PARTS.items():
-        found = {name: match[1] for name in table["name"].unique() if (match := pattern.search(name))}
-        table[column] = table["name"].map(found).astype(object).fillna("")
+        found = np.full(len(trace.events.names), "", dtype=object)
+        for each in distinct(code):
+            match = pattern.search(trace.events.names[each])
+            found[each] = match[1] if match else ""
+        table[column] = pd.Series(found[code], dtype=object)
+    table = table.astype({"name": str})
     table["pageable"] = (table["source"] == "Pageable") | (table["target"] == "Pageable")
     known = (table["bytes"] >= 0) & (table["dur_ns"] > 0)
     table["bytes_per_s"] = (table["bytes"] * 1e9 / table["dur_ns"].where(known)).astype(float)
-    table["exposed_ns"] = _exposed(table, work[work["kind"] == "kernel"])
+    table["exposed_ns"] = _exposed(table, work)
     return table
 
 
-def _exposed(table: pd.DataFrame, kernels: pd.DataFrame) -> pd.Series[int]:
+def _exposed(table: pd.DataFrame, work: pd.DataFrame) -> pd.Series[int]:
+    is_kernel, devices = (work["kind"] == "kernel").to_numpy(), work["device"].to_numpy()
     exposed = table["dur_ns"].copy()
     for device, group in table.groupby("device"):
-        there = kernels[kernels["device"] == device]
-        cover = union(there["start_ns"].to_numpy(), there["end_ns"].to_numpy())
+        there = is_kernel & (devices == device)
+        cover = union(work["start_ns"].to_numpy()[there], work["end_ns"].to_numpy()[there])
         order = group.index.to_numpy()
         parts = Intervals(group["start_ns"].to_numpy(), group["end_ns"].to_numpy(), np.arange(len(group)))
         exposed.loc[order] = group["dur_ns"].to_numpy() - covered_ns(parts, cover, len(group))

@@ -9,7 +9,7 @@ import pandas as pd
 
 from profiler_doctor.analyzer.kinds import Table
 from profiler_doctor.analyzer.measures.links import launch_of
-from profiler_doctor.analyzer.measures.names import names_of, narrow, words
+from profiler_doctor.analyzer.measures.names import distinct, names_of, narrow, words
 from profiler_doctor.analyzer.measures.ops import enclosing_op
 from profiler_doctor.analyzer.measures.steps import step_at
 from profiler_doctor.analyzer.trace import HOST_CALLS, Bools, Column, Ints, Trace, measure
@@ -67,6 +67,13 @@ def host_calls(trace: Trace) -> pd.DataFrame:
         },
         copy=False,
     )
+
+
+@measure
+def launching_threads(trace: Trace) -> list[int]:
+    """Codes of the threads that launch GPU work which is in the trace."""
+    calls = host_calls(trace)
+    return distinct(calls["thread"].to_numpy()[calls["work"].to_numpy() > 0])
 
 
 @measure

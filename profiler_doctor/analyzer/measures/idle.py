@@ -53,8 +53,13 @@ def idle_by_cause(trace: Trace) -> dict[str, int]:
     """Cause → idle ns, summed over devices: every cause, or nothing where no device work was recorded."""
     if not len(gpu_work(trace)):
         return {}
-    table = idle_gaps(trace)
-    return {cause: int(table.loc[table["cause"] == cause, "dur_ns"].sum()) for cause in CAUSES}
+    return spent_by_cause(idle_gaps(trace))
+
+
+def spent_by_cause(pieces: pd.DataFrame) -> dict[str, int]:
+    """Every cause → the sum of its pieces, of a table with the columns of `idle_gaps`."""
+    spent = pieces.groupby("cause", observed=True)["dur_ns"].sum()
+    return {cause: int(spent.get(cause, 0)) for cause in CAUSES}
 
 
 def _of_device(trace: Trace, device: int, work: pd.DataFrame) -> pd.DataFrame:

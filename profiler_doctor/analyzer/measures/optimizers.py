@@ -25,16 +25,15 @@ def optimizer_ops(trace: Trace) -> pd.DataFrame:
     """
     table = ops(trace)
     calls = _calls(trace)
-    place = np.searchsorted(calls["start_ns"].to_numpy(), table["start_ns"].to_numpy(), side="right") - 1
-    at = np.maximum(place, 0)
     if not len(calls):
-        return _described(table.iloc[:0], calls, at[:0])
-    inside = (place >= 0) & (table["start_ns"].to_numpy() < calls["end_ns"].to_numpy()[at])
-    inside &= table["thread"].to_numpy() == calls["thread"].to_numpy()[at]
-    parent = table["parent"].to_numpy()
-    outer = ~np.append(is_op(trace), False)[parent] & table["is_op"].to_numpy()
-    chosen = inside & outer
-    return _described(table[chosen], calls, at[chosen])
+        return _described(table.iloc[:0], calls, np.empty(0, np.int64))
+    above = table["parent"].to_numpy()
+    outer = np.flatnonzero(table["is_op"].to_numpy() & ~((above >= 0) & is_op(trace)[above]))
+    start, thread = table["start_ns"].to_numpy()[outer], table["thread"].to_numpy()[outer]
+    place = np.searchsorted(calls["start_ns"].to_numpy(), start, side="right") - 1
+    inside = (place >= 0) & (start < calls["end_ns"].to_numpy()[place])
+    inside &= thread == calls["thread"].to_numpy()[place]
+    return _described(table.iloc[outer[inside]], calls, place[inside])
 
 
 @measure
@@ -43,6 +42,7 @@ def optimizer_calls(trace: Trace) -> pd.DataFrame:
     return _calls(trace)[["row", "what", "optimizer"]].copy()
 
 
+@measure
 def _calls(trace: Trace) -> pd.DataFrame:
     """The annotations of optimizers, by start; an optimizer that wraps another one has the inner one's ops."""
     table = ops(trace)

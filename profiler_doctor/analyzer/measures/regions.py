@@ -58,13 +58,15 @@ def broken_calls(trace: Trace) -> pd.DataFrame:
 
 def _worked_ns(trace: Trace, outer: pd.DataFrame, parts: Intervals) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
     """For each outermost region, its own thread's time in graphs and in ops that are part of the model's work."""
+    found = np.zeros(len(outer), np.int64)
+    if not len(outer):
+        return found
     table = ops(trace)
     rows = table["row"].to_numpy(np.int64)
     name = trace.events.name[rows]
     graph = trace.events.matching_names(GRAPH)[name]
     around = trace.events.matching_names(AROUND_GRAPHS)[name] | _is_region(trace)[rows]
     work = table[graph | (table["is_op"].to_numpy() & ~around)]
-    found = np.zeros(len(outer), np.int64)
     for thread in outer["thread"].unique():
         own = work[work["thread"] == thread]
         mine = (outer["thread"] == thread).to_numpy()

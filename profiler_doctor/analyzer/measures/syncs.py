@@ -40,7 +40,8 @@ def syncs(trace: Trace) -> pd.DataFrame:
 
 def _waited_for(calls: pd.DataFrame, before_ns: Ints, work: pd.DataFrame) -> Ints:
     found = np.full(len(calls), -1)
-    own = work[work["launch"] >= 0].sort_values("end_ns", kind="stable").drop_duplicates("launch", keep="last")
+    own = work[work["launch"].isin(calls["row"])].sort_values("end_ns", kind="stable")
+    own = own.drop_duplicates("launch", keep="last")
     theirs = own.set_index("launch")["row"].reindex(calls["row"], fill_value=-1).to_numpy(np.int64)
     for stream in calls["stream"].unique().tolist():
         asking = np.flatnonzero((calls["stream"] == stream) & (theirs < 0))
@@ -51,9 +52,10 @@ def _waited_for(calls: pd.DataFrame, before_ns: Ints, work: pd.DataFrame) -> Int
 
 def _last_ended(calls: pd.DataFrame, before_ns: Ints, work: pd.DataFrame) -> Ints:
     """Of the work launched before each call's limit the row of the last to end by the call's end, if within it."""
-    work = work.sort_values("end_ns", kind="stable")
-    ends, rows = work["end_ns"].to_numpy(np.int64), work["row"].to_numpy(np.int64)
-    launched = np.where(work["launch"] >= 0, work["launch_start_ns"], np.iinfo(np.int64).min + 1)
+    order = np.argsort(work["end_ns"].to_numpy(np.int64), kind="stable")
+    ends, rows = (work[name].to_numpy(np.int64)[order] for name in ("end_ns", "row"))
+    linked, start = work["launch"].to_numpy()[order] >= 0, work["launch_start_ns"].to_numpy(np.int64)[order]
+    launched = np.where(linked, start, np.iinfo(np.int64).min + 1)
     by = np.searchsorted(ends, calls["end_ns"].to_numpy(), side="right")
     place = last_above(-launched, by, -before_ns)
     known = np.maximum(place, 0)
@@ -77,6 +79,8 @@ def _told(trace: Trace, correlations: Ints) -> pd.DataFrame:
 def _recorded(trace: Trace, rows: Ints) -> Ints:
     """When the event that each cuda_sync row waits for was recorded on the host, -1 unknown."""
     wanted = trace.events.column("wait_on_cuda_event_record_corr_id").at(rows, -1)
+    if not len(rows):
+        return wanted
     calls = trace.rows(*HOST_CALLS)
     starts = pd.Series(trace.events.start_ns[calls], index=trace.events.column("correlation").at(calls, 0))
     starts = starts[(starts.index > 0) & ~starts.index.duplicated()]

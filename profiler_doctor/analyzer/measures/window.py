@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from profiler_doctor.analyzer.measures.device import gpu_work
-from profiler_doctor.analyzer.measures.idle import CAUSES, idle_gaps
+from profiler_doctor.analyzer.measures.idle import idle_gaps, spent_by_cause
 from profiler_doctor.analyzer.measures.steps import steps
 from profiler_doctor.analyzer.trace import HOST_CALLS, Ints, Trace, measure
 
@@ -119,7 +119,7 @@ def linked_time(trace: Trace) -> LinkedTime:
     """How the devices' time in the window divides; see LinkedTime."""
     work, pieces = linked_work(trace), linked_idle(trace)
     span = sum(int(group["end_ns"].max() - group["start_ns"].min()) for _, group in work.groupby("device"))
-    by_cause = {cause: int(pieces.loc[pieces["cause"] == cause, "dur_ns"].sum()) for cause in CAUSES}
+    by_cause = spent_by_cause(pieces)
     return LinkedTime(span, span - sum(by_cause.values()), by_cause)
 
 
