@@ -37,6 +37,25 @@ User code traceback:
 """
 
 
+IN_A_LOOP = """\
+Graph break in user code at /home/me/net.py:11
+Graph Break Reason: Failed to handle graph break gracefully. Skipping the function and falling back to eager. Graph \
+break encountered:
+
+Failed to trace builtin operator
+  Hint: Avoid calling builtin `print`.
+
+User code traceback:
+  File "/home/me/net.py", line 30, in <module>
+    c(x)
+  File "/home/me/net.py", line 11, in forward
+    print(x)
+
+Traceback (most recent call last):
+  File "/v/site-packages/torch/_dynamo/symbolic_convert.py", line 1, in wrapper
+"""
+
+
 class Torch:
     """Stands for torch: as much of it as reports pass through."""
 
@@ -183,3 +202,13 @@ def test_todays_torch_reports_breaks_and_recompilations_as_we_expect() -> None:
     assert any("size mismatch" in guard for found in facts.recompiles for guard in found.guards)
     assert facts.compilations >= 4
     assert facts.compile_s > 0
+
+
+def test_a_function_that_torch_gave_up_is_named_with_the_reason_proper() -> None:
+    torch, compiling = listening()
+
+    torch.artifact("dynamo_graph_break_reason", IN_A_LOOP)
+
+    [seen] = compiling.facts().breaks
+    assert (seen.uncompiled, seen.line) == ("forward", 11)
+    assert seen.reason == "Failed to trace builtin operator"

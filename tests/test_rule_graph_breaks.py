@@ -61,6 +61,43 @@ def test_a_foreign_trace_with_stacks_names_the_line_at_which_the_function_goes_o
     assert (seen.where.file, seen.where.line) == ("net.py", 19)
 
 
+GIVEN_UP = GraphBreak(file="/me/net.py", line=19, reason="print", hint="Do not.", code="GB0059", uncompiled="forward")
+
+
+def eager_step() -> TraceBuilder:
+    return TraceBuilder().step(0, 0, 1000 * US).op("aten::addmm", 100 * US, 300 * US)
+
+
+def test_a_function_that_torch_gave_up_is_named_and_no_time_is_claimed(tmp_path: Path) -> None:
+    trace = observed(eager_step().trace(tmp_path), compiles=CompileFacts(breaks=(GIVEN_UP,)))
+
+    [seen] = ask(RULE, trace)
+
+    assert seen.message.startswith("Nothing of `forward` is compiled")
+    assert "net.py:19 (GB0059): print. Torch's hint: Do not." in seen.message
+    assert (seen.where.file, seen.where.line) == ("/me/net.py", 19)
+    assert seen.edit is None
+
+
+@pytest.mark.parametrize(("frame", "found"), [("net.py(9): forward", 1), ("net.py(20): forward", 0), ("a.py(9): f", 0)])
+def test_a_function_that_was_given_up_must_be_seen_running(tmp_path: Path, frame: str, found: int) -> None:
+    built = eager_step().frame(frame, 50 * US, 500 * US)
+
+    assert len(ask(RULE, observed(built.trace(tmp_path), compiles=CompileFacts(breaks=(GIVEN_UP,))))) == found
+
+
+def test_where_compiled_code_runs_another_function_was_given_up(tmp_path: Path) -> None:
+    built = eager_step().op("Torch-Compiled Region: 0/0", 500 * US, 300 * US)
+
+    assert ask(RULE, observed(built.trace(tmp_path), compiles=CompileFacts(breaks=(GIVEN_UP,)))) == []
+
+
+def test_a_break_after_which_torch_went_on_is_no_function_given_up(tmp_path: Path) -> None:
+    told = GraphBreak(file="/me/net.py", line=19, reason="print")
+
+    assert ask(RULE, observed(eager_step().trace(tmp_path), compiles=CompileFacts(breaks=(told,)))) == []
+
+
 def test_two_models_compiled_by_themselves_are_no_break(tmp_path: Path) -> None:
     built = TraceBuilder().step(0, 0, 1000 * US)
     built.op("Torch-Compiled Region: 0/0", 100 * US, 300 * US).op("Torch-Compiled Region: 1/0", 450 * US, 300 * US)

@@ -18,6 +18,8 @@ class GraphBreak:
     code: str = ""
     """torch's own number of the kind of break (GB0156), where it gives one."""
     count: int = 1
+    uncompiled: str = ""
+    """Name of the function of which torch compiles nothing because of it, where that is so."""
 
 
 @dataclass(frozen=True, kw_only=True)

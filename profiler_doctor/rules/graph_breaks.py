@@ -3,7 +3,9 @@
 What it finds
     Calls of compiled code inside which further compiled code is called: torch.compile met something that it could not
     put into its graph, ended the graph there, ran that in Python and went on with a new graph. Where our own capture
-    watched the run it names the line, torch's reason with its number, and torch's hint.
+    watched the run it names the line, torch's reason with its number, and torch's hint. It then also knows of functions
+    that torch gave up as a whole, because their graph ended within a loop or a block that it cannot leave: the steps
+    run such a function uncompiled.
 
 Why it costs
     Each graph is looked up, guarded and entered by itself; what lies between two of them cannot be fused, its results
@@ -36,6 +38,7 @@ from profiler_doctor.analyzer.compile_facts import GraphBreak
 from profiler_doctor.analyzer.kinds import Edit, Has, Limits, Rule, Sighting
 from profiler_doctor.analyzer.measures.places import places
 from profiler_doctor.analyzer.measures.regions import broken_calls, region_calls
+from profiler_doctor.analyzer.measures.share import judged_steps
 from profiler_doctor.analyzer.measures.source import where_of
 from profiler_doctor.analyzer.measures.window import used_steps
 from profiler_doctor.analyzer.model import Where
@@ -43,6 +46,7 @@ from profiler_doctor.analyzer.trace import Trace
 
 RESUMED = re.compile(r"^(?P<file>.+)\(\d+\): torch_dynamo_resume_in_\w+_at_(?P<line>\d{1,9})$")
 """The Python frame in which a function goes on after a break, as the profiler names it."""
+FRAME = re.compile(r"^(?P<file>.+)\((?P<line>\d{1,9})\): (?P<name>\w+)$")
 
 
 def find(trace: Trace, _: Limits) -> Iterable[Sighting]:
@@ -50,6 +54,7 @@ def find(trace: Trace, _: Limits) -> Iterable[Sighting]:
     calls = _judged(trace, broken_calls(trace))
     breaks = _breaks(trace)
     if not len(calls):
+        yield from _given_up(trace, breaks)
         return
     graphs = int(calls["graphs"].median())
     shares = 1 - calls["lost_ns"].to_numpy() / np.maximum(calls["dur_ns"].to_numpy(), 1)
@@ -66,6 +71,36 @@ def find(trace: Trace, _: Limits) -> Iterable[Sighting]:
         intervals_ns=places(calls),
         edit=Edit(keep=dict(zip(calls["row"].tolist(), shares.tolist(), strict=True))),
         basis="the time between the graphs, less what one graph needs",
+    )
+
+
+def _given_up(trace: Trace, breaks: Sequence[GraphBreak]) -> Iterable[Sighting]:
+    """At most one finding, without a time: the recorded steps hold nothing of what the compiled function would take."""
+    running = [one for one in breaks if one.uncompiled and _runs(trace, one)]
+    if not running:
+        return
+    first = running[0]
+    yield Sighting(
+        message=f"Nothing of `{first.uncompiled}` is compiled: torch.compile gave the function up, and every step runs "
+        f"it as if it had not been asked. {_told(running)}",
+        where=Where(file=first.file or None, line=first.line or None, op="torch.compile"),
+        evidence={"breaks": [_plain(one) for one in running]},
+        intervals_ns=judged_steps(trace),
+    )
+
+
+def _runs(trace: Trace, broken: GraphBreak) -> bool:
+    """Whether the function is seen running; where nobody recorded Python's frames, whether no compiled code is."""
+    recorded = trace if trace.stacks is None else trace.stacks
+    rows = recorded.rows_named(FRAME.match, ("python_function",))
+    if not len(rows):
+        return not len(region_calls(trace))
+    names = (FRAME.match(name) for name in set(recorded.events.names_at(rows)))
+    file = PurePosixPath(broken.file).name
+    return any(
+        one["name"] == broken.uncompiled and PurePosixPath(one["file"]).name == file and int(one["line"]) <= broken.line
+        for one in names
+        if one is not None
     )
 
 

@@ -25,8 +25,14 @@ MOST_CHARACTERS = 400
 FRAMES_UP = 12
 """How far above a report the code object that it is about may be held."""
 BREAK = re.compile(r"^Graph break.*? at (?P<file>.+?):(?P<line>\d+)", re.MULTILINE)
-REASON = re.compile(r"^(?:Graph Break )?Reason: (?:Encountered graph break when.*\n\s*)?(?P<reason>.+)$", re.MULTILINE)
+REASON = re.compile(
+    r"^(?:Graph Break )?Reason: (?:(?:Encountered|Failed to handle) graph break.*\n\s*)?(?P<reason>.+)$",
+    re.MULTILINE,
+)
 """Without the line that tells in which bytecode instruction it happened, where the reason proper follows."""
+GIVEN_UP = "Skipping the function and falling back to eager"
+"""A break in a loop, or in a block that cannot be left: torch then compiles nothing of the function."""
+WITHIN = re.compile(r'^\s*File ".+?", line \d+, in (?P<name>\w+)', re.MULTILINE)
 HINT = re.compile(r"^\s*Hint: (?P<hint>.+)$", re.MULTILINE)
 KIND = re.compile(r"\b(?P<code>gb\d{4})\b", re.IGNORECASE)
 PLACE = re.compile(r'^\s*File "(?P<file>.+?)", line (?P<line>\d+)', re.MULTILINE)
@@ -114,6 +120,7 @@ class Compiling:
             hint=_short(next((hint for hint in hints if not hint.startswith(NO_ADVICE)), "")),
             code=code,
             count=known.count + 1 if known else 1,
+            uncompiled=_innermost(text) if GIVEN_UP in text else "",
         )
 
     def _again(self, reasons: Any) -> None:
@@ -162,6 +169,12 @@ class Compiling:
 
 def _cached(counters: Mapping[str, Mapping[str, int]], what: str) -> int:
     return sum(int(counters[head].get(f"{key}_{what}", 0)) for head, key in CACHES if head in counters)
+
+
+def _innermost(text: str) -> str:
+    """The function that the traceback through the user's code ends in."""
+    names = WITHIN.findall(text.partition(OWN_WORDS)[2].partition("\nTraceback")[0])
+    return names[-1] if names else ""
 
 
 def _place(text: str) -> tuple[str, int]:
