@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
+from profiler_doctor.analyzer.capture.child import jax_samples
 from profiler_doctor.analyzer.capture.child.jax_compare import JaxShadow
-from profiler_doctor.analyzer.capture.child.jax_jitted import Function
+from profiler_doctor.analyzer.capture.child.jax_jitted import Compiled, Function, listen
 from profiler_doctor.analyzer.capture.child.jax_samples import SampleWatch, watched
 from profiler_doctor.analyzer.capture.child.sample_loops import loops_in
 from profiler_doctor.analyzer.kinds import Root, Unsuitable
@@ -195,3 +196,25 @@ def test_loops_are_told_by_how_often_they_call_what_with_equal_shapes(tmp_path: 
     watched(step, (P, XS), {}, watch)
     [passed] = watch.passed()
     assert (passed.loop.function, passed.loop.line, passed.callee, passed.calls) == ("step", 12, "one()", 5)
+
+
+def test_calls_of_a_compiled_function_are_counted_as_well(tmp_path: Path) -> None:
+    def heard(one: Compiled, args: Any, kwargs: Any) -> Any:
+        if SampleWatch.open is not None:
+            SampleWatch.open.compiled(one, args, kwargs)
+        return one.real(*args, **kwargs)
+
+    stop = listen(jax, heard)
+    try:
+        module = _module(tmp_path, "return jnp.stack([quick(p, x) for x in xs])", "quick = jax.jit(one)")
+    finally:
+        stop()
+    heard.__code__ = heard.__code__.replace(
+        co_filename=jax_samples.__file__
+    )  # as in the program: no frame of the user's
+    module.step(P, XS)
+    assert FIX.treat is not None
+    with FIX.treat(_root(module.step, P, XS)) as treated:
+        assert jnp.allclose(treated(P, XS), module.step(P, XS), rtol=1e-5)
+        assert treated.note == "mapped 5 calls of one() in step()"
+    assert SampleWatch.open is None

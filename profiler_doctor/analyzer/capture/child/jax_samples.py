@@ -44,6 +44,9 @@ class _Seen:
 class SampleWatch:
     """While it is open, calls of the user's functions out of such loops are counted."""
 
+    open: SampleWatch | None = None
+    """The one that is open: calls of compiled functions, which Python does not see, are told it."""
+
     def __init__(self) -> None:
         self._seen: dict[tuple[SampleLoop, CodeType, str], _Seen] = {}
         self._before: Any = None
@@ -51,13 +54,15 @@ class SampleWatch:
     def __enter__(self) -> SampleWatch:
         self._before = sys.getprofile()
         sys.setprofile(self._look)
+        SampleWatch.open = self
         return self
 
     def __exit__(self, *_: object) -> None:
+        SampleWatch.open = None
         sys.setprofile(self._before)
 
     def compiled(self, one: Compiled, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> None:
-        """A compiled function is called, which Python does not see."""
+        """A compiled function is called."""
         caller = next(own_frames(sys._getframe(1)), None)
         if caller is not None:
             self._note(caller, one.function.name, [*args, *kwargs.values()])

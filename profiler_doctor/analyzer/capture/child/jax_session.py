@@ -112,8 +112,8 @@ class JaxMarks:
         if one.key == self._compiled:
             self.function = one.function
             return self._called(one.real, args, kwargs)
-        if self._inside and self.samples is not None:
-            self.samples.compiled(one, args, kwargs)
+        if SampleWatch.open is not None:
+            SampleWatch.open.compiled(one, args, kwargs)
         if self.looking is None or self.looking.over:
             return one.real(*args, **kwargs)
         return self.looking.compiled(one, lambda: one.real(*args, **kwargs))
