@@ -14,6 +14,7 @@ torch = pytest.importorskip("torch")
 
 from profiler_doctor.analyzer.kinds import Machine, Root, Unsuitable  # noqa: E402
 from profiler_doctor.fixes import _tensorrt, _tensorrt_cache  # noqa: E402
+from profiler_doctor.fixes._tensorrt_shapes import extents  # noqa: E402
 from profiler_doctor.fixes.cuda_graphs import FIX as GRAPHS  # noqa: E402
 from profiler_doctor.fixes.expandable_segments import FIX as SEGMENTS  # noqa: E402
 from profiler_doctor.fixes.non_blocking_copies import FIX as COPIES  # noqa: E402
@@ -238,6 +239,112 @@ def test_the_engine_runs_on_torchs_own_memory_and_stream(fake: FakeTensorRT, mon
         create_execution_context=lambda: context,
     )
     x = torch.ones(2, 3)
-    (y,) = _tensorrt.engine_call(engine, [torch.empty(2, 1)])(x)
+    call = _tensorrt.EngineCall(engine, [torch.empty(2, 1)], [x], extents([(2, 3)]))
+    (y,) = call(x)
     assert told == [("x", (2, 3)), ("x", x.data_ptr()), ("y", y.data_ptr()), 7]
     assert y.shape == (2, 1)
+    assert call.fits([x])
+    assert not call.fits([torch.ones(4, 3)])
+    assert not call.fits([x.double()])
+
+
+def test_an_engine_for_a_range_is_told_each_inputs_shape_and_asked_for_its_outputs(
+    fake: FakeTensorRT, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch.cuda, "current_stream", lambda: SimpleNamespace(cuda_stream=7))
+    shapes: dict[str, tuple[int, ...]] = {}
+    context = SimpleNamespace(
+        set_input_shape=shapes.__setitem__,
+        get_tensor_shape=lambda name: (shapes["x"][0], 1),
+        set_tensor_address=lambda name, address: None,
+        execute_async_v3=lambda stream: None,
+    )
+    engine = SimpleNamespace(
+        num_io_tensors=2,
+        get_tensor_name=lambda place: ("x", "y")[place],
+        get_tensor_mode=lambda name: {"x": "in", "y": "out"}[name],
+        create_execution_context=lambda: context,
+    )
+    ranges = extents([(2, 3)], ["8x3", "1x3"])
+    call = _tensorrt.EngineCall(engine, [torch.empty(2, 1)], [torch.ones(2, 3)], ranges)
+    assert [tuple(call(torch.ones(rows, 3))[0].shape) for rows in (8, 1)] == [(8, 1), (1, 1)]
+    assert call.fits([torch.ones(5, 3)])
+    assert not call.fits([torch.ones(9, 3)])
+
+
+def test_the_range_of_each_input_is_that_of_the_calls_seen_which_have_as_many_of_them() -> None:
+    first, second = extents([(4, 3, 96), (4,)], ["8x3x64 8", "2x3x128 2", "2x3x64", "3x64 scalar"])
+    assert (first.least, first.usual, first.most) == ((2, 3, 64), (4, 3, 96), (8, 3, 128))
+    assert (first.axes, second.axes) == ((0, 2), (0,))
+    assert str(first) == "2x3x64..4x3x96..8x3x128"
+    assert str(extents([(), (2,)], ["scalar 2"])[0]) == "scalar"
+
+
+class Model(torch.nn.Module):
+    """Works on any number of rows."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = torch.nn.Linear(3, 2)
+
+    def forward(self, x: Any) -> Any:
+        """Two numbers a row."""
+        return self.layer(x)
+
+
+class Built:
+    """What an engine was asked for in the place of TensorRT, and an engine that does the model's own work."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, work: Any) -> None:
+        self.asked: list[tuple[Any, ...]] = []
+        monkeypatch.setattr(_tensorrt, "exported", self._exported)
+        monkeypatch.setattr(_tensorrt, "kept_engine", lambda *asked: self.asked.append(asked))
+        monkeypatch.setattr(_tensorrt.EngineCall, "__init__", _begin)
+        monkeypatch.setattr(_tensorrt.EngineCall, "__call__", lambda _, *tensors: [work(*tensors)])
+        self.any_shape = True
+
+    def _exported(self, module: Any, tensors: Any, dynamic_shapes: Any = None) -> bytes:
+        if dynamic_shapes is not None and not self.any_shape:
+            raise Unsuitable("it cannot be exported to ONNX: a size is fixed")
+        return b"any" if dynamic_shapes is not None else b"one"
+
+
+def _begin(call: Any, engine: Any, outputs: Any, tensors: Any, ranges: Any) -> None:
+    vars(call).update(_types=[tensor.dtype for tensor in tensors], _ranges=ranges)
+
+
+@pytest.mark.parametrize(("any_shape", "engines"), [(True, 1), (False, 3)])
+def test_one_engine_is_built_for_all_shapes_that_the_script_uses_where_the_model_allows_it(
+    fake: FakeTensorRT, monkeypatch: pytest.MonkeyPatch, any_shape: bool, engines: int
+) -> None:
+    model = Model().eval()
+    built = Built(monkeypatch, model)
+    built.any_shape = any_shape
+    root = Root(model, (torch.ones(4, 3),), {}, model._call_impl, signatures=("4x3", "2x3", "8x3"))
+    with _tensorrt.in_engine(root) as call:
+        assert [tuple(call(torch.ones(rows, 3)).shape) for rows in (4, 2, 8, 2)] == [(4, 2), (2, 2), (8, 2), (2, 2)]
+        assert len(built.asked) == engines
+        call(torch.ones(9, 3))  # was never seen
+        assert len(built.asked) == engines + 1
+    graph, _, precision, ranges = built.asked[0]
+    assert (graph, precision) == (b"any" if any_shape else b"one", "")
+    assert str(ranges[0]) == ("2x3..4x3..8x3" if any_shape else "4x3")
+
+
+def test_float16_is_put_into_the_graph_where_tensorrt_has_no_flag_for_it(
+    fake: FakeTensorRT, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model, given = Model().eval(), list[Any]()
+    built = Built(monkeypatch, model)
+    monkeypatch.setattr(_tensorrt, "exported", lambda module, tensors: given.append(module) or b"graph")
+    root = Root(model, (torch.ones(4, 3),), {}, model._call_impl)
+    for flags, name in ((SimpleNamespace(FP16="fp16"), "Row"), (SimpleNamespace(), "Half")):
+        monkeypatch.setattr(fake, "BuilderFlag", flags, raising=False)
+        with _tensorrt.in_engine(root, "FP16"):
+            assert type(given[-1]).__name__ == name
+    assert [asked[2] for asked in built.asked] == ["FP16", ""]
+    (output,) = given[-1](torch.ones(4, 3))
+    assert output.dtype == torch.float32
+    assert 0 < (output - model(torch.ones(4, 3))).abs().max() < 1e-2
+    with pytest.raises(Unsuitable, match="has no INT8"), _tensorrt.in_engine(root, "INT8"):
+        pass

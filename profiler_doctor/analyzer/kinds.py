@@ -134,6 +134,8 @@ class Machine:
     """Whether a backward pass or an optimizer step was seen."""
     input_ranks: frozenset[int] = frozenset()
     """Numbers of dimensions of the root's floating-point tensor inputs."""
+    signatures: tuple[str, ...] = ()
+    """Shapes of the root's tensor inputs, each kind of call once ("8x3x96x96 8"); empty: not known, or many roots."""
     compiled: bool = False
     """Whether the script compiles or scripts its model already."""
     onnx_providers: frozenset[str] = frozenset()
@@ -153,6 +155,10 @@ class Root:
     kwargs: Mapping[str, Any]
     call: Callable[..., Any]
     """The module's own untreated call; a treated call may use it."""
+    serial: str = ""
+    """The same for modules that a program makes anew, step by step, in the place of each other; empty: not known."""
+    signatures: tuple[str, ...] = ()
+    """The shapes of its tensors in calls that an earlier run saw, as `Machine` has them."""
 
 
 ENGINE = "engine"

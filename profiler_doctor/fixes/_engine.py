@@ -19,7 +19,8 @@ MOST_ENGINES = 8
 PLAIN = (bool, int, float, complex, str, bytes, type(None))
 
 Build = Callable[[Any, tuple[Any, ...]], Callable[..., Sequence[Any]]]
-"""From a module that takes and gives a row of tensors, and such a row, to the engine's own call."""
+"""From a module that takes and gives a row of tensors, and such a row, to the engine's own call. One that takes more
+shapes than it was shown has a method `fits`, which is given a row."""
 
 
 class Slot:
@@ -92,7 +93,9 @@ class _Engine:
     """The structure of what the model gives."""
 
     def knows(self, structure: Any, tensors: Sequence[Any]) -> bool:
-        return self.shapes == _shapes(tensors) and bool(self.structure == structure)
+        fits = getattr(self.call, "fits", None)
+        same = self.shapes == _shapes(tensors) if fits is None else fits(tensors)
+        return bool(same and self.structure == structure)
 
 
 def _engine(root: Root, build: Build, structure: Any, tensors: list[Any]) -> _Engine:

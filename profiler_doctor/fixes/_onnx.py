@@ -46,7 +46,8 @@ def in_session(root: Root, level: str = "ORT_ENABLE_ALL") -> Iterator[Callable[.
     yield Standin(root.module, call, note=f"ran on {_told(ran)}")
 
 
-def exported(module: Any, tensors: tuple[Any, ...]) -> bytes:
+def exported(module: Any, tensors: tuple[Any, ...], dynamic_shapes: Any = None) -> bytes:
+    """The graph, of these shapes alone or of those that the exporter is told. Raises Unsuitable."""
     import torch
 
     if any(tensor.dtype == torch.bfloat16 for tensor in tensors):
@@ -54,7 +55,7 @@ def exported(module: Any, tensors: tuple[Any, ...]) -> bytes:
     with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
         warnings.simplefilter("ignore")
         try:
-            program: Any = torch.onnx.export(module, tensors, dynamo=True, verbose=False)
+            program: Any = torch.onnx.export(module, tensors, dynamo=True, verbose=False, dynamic_shapes=dynamic_shapes)
         except Exception as error:  # whatever the model holds that the exporter does not know
             raise Unsuitable(f"it cannot be exported to ONNX: {first_line(error)}") from error
     if program.model_proto.ByteSize() > LARGEST_BYTES:

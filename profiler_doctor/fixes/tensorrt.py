@@ -5,7 +5,9 @@ torch's own memory and stream. Engines are kept by the model's hash, the GPU, th
 the build options; one that was built for anything else is refused.
 
 When it applies: inference on an NVIDIA GPU with the package tensorrt installed, of a model that can be exported.
-Building takes minutes, once. Each shape of inputs gets an engine of its own here; your own code would give it a range.
+Building takes minutes, once. Where the script was seen to use several shapes, one engine is built for the range from
+the smallest to the largest size of each axis, with kernels chosen for the shapes of the first call; where the model
+cannot be exported for a range, and outside of it, each shape gets an engine of its own. Never run on a GPU so far.
 
 How results may change: by rounding, of TF32 where the GPU has it (up to 1e-3). Weights that change later do not reach
 the engine.

@@ -66,6 +66,7 @@ def machine(facts: Facts) -> Machine:
         has_root=bool(facts.roots),
         training=facts.backward_calls > 0 or facts.optimizer_steps > 0,
         input_ranks=frozenset(rank for root in facts.roots for rank in root.input_ranks),
+        signatures=facts.roots[0].signatures if len(facts.roots) == 1 else (),
         compiled=any(root.compiled for root in facts.roots),
         onnx_providers=frozenset(facts.onnx.available) if facts.onnx else frozenset(),
     )

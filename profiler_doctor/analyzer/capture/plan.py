@@ -107,4 +107,4 @@ def _machine(raw: dict[str, Any] | None) -> Machine | None:
     if raw is None:
         return None
     sets = {name: frozenset(raw[name]) for name in ("cpu_flags", "input_ranks", "onnx_providers")}
-    return Machine(**{**raw, **sets})
+    return Machine(**{**raw, **sets, "signatures": tuple(raw["signatures"])})
