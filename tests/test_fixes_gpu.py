@@ -14,6 +14,7 @@ torch = pytest.importorskip("torch")
 
 from profiler_doctor.analyzer.kinds import Machine, Root, Unsuitable  # noqa: E402
 from profiler_doctor.fixes import _tensorrt, _tensorrt_cache  # noqa: E402
+from profiler_doctor.fixes._engine import handed_over  # noqa: E402
 from profiler_doctor.fixes._tensorrt_shapes import extents  # noqa: E402
 from profiler_doctor.fixes.cuda_graphs import FIX as GRAPHS  # noqa: E402
 from profiler_doctor.fixes.expandable_segments import FIX as SEGMENTS  # noqa: E402
@@ -348,3 +349,25 @@ def test_float16_is_put_into_the_graph_where_tensorrt_has_no_flag_for_it(
     assert 0 < (output - model(torch.ones(4, 3))).abs().max() < 1e-2
     with pytest.raises(Unsuitable, match="has no INT8"), _tensorrt.in_engine(root, "INT8"):
         pass
+
+
+def test_the_graph_for_a_range_gives_the_models_answers_for_every_shape_in_it() -> None:
+    ort: Any = pytest.importorskip("onnxruntime")
+    pytest.importorskip("onnxscript")
+    model = Model().eval()
+    root = Root(model, (torch.ones(4, 3),), {}, model._call_impl)
+    graphs: list[bytes] = []
+
+    def build(module: Any, tensors: Any) -> Any:
+        module(*tensors)
+        graph, ranges = _tensorrt._graph(module, tensors, ["2x3", "8x3"])
+        graphs.append(graph)
+        assert str(ranges[0]) == "2x3..4x3..8x3"
+        return module
+
+    handed_over(root, build)
+    session = ort.InferenceSession(graphs[0], providers=["CPUExecutionProvider"])
+    for rows in (2, 4, 8):
+        x = torch.rand(rows, 3)
+        (output,) = session.run(None, {session.get_inputs()[0].name: x.numpy()})
+        assert torch.allclose(torch.from_numpy(output), model(x), atol=1e-6)
