@@ -5,11 +5,16 @@ from __future__ import annotations
 import json
 from pathlib import Path
 from statistics import median
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
-from profiler_doctor.analyzer.capture.captured import Captured
+from profiler_doctor.analyzer.capture import record
+from profiler_doctor.analyzer.capture.budget import Budget
+from profiler_doctor.analyzer.capture.captured import Captured, Options
 from profiler_doctor.analyzer.capture.environment import machine
+from profiler_doctor.analyzer.capture.launch import Target
 from tests.watched import events, ranges, recorded, run, write
 
 TRAINING = """
@@ -214,3 +219,20 @@ with start(Target(script="script.py"), Plan(mode="observe", folder="."), Wiring(
     done = run(["-c", code], tmp_path)
     assert done.stdout == ""
     assert sorted(done.stderr.split()) == ["err", "out"]
+
+
+@pytest.mark.parametrize(("step_s", "runs"), [(1.0, 1), (6.0, 0)])
+def test_no_run_is_begun_for_the_lines_where_three_steps_are_longer_than_its_share(
+    step_s: float, runs: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun: list[str] = []
+    monkeypatch.setattr(record._Recording, "_run", lambda _self, phase, *_: begun.append(phase))
+    recording = record._Recording(Target(script="x.py"), Options(budget=Budget.start(40.0)), tmp_path)
+    heard: Any = SimpleNamespace(window=SimpleNamespace(events=9, steps=1), source=None, finished=False)
+    recording._stacks(heard, heard, step_s)
+    assert len(begun) == runs
+    assert recording.cut == (
+        ["Lines of the script are not named: the second, short run with stacks did not get that far."]
+        if runs
+        else ["Lines of the script are not named: with steps of 6.0 s that takes too long."]
+    )

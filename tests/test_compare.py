@@ -11,6 +11,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from profiler_doctor.analyzer.capture.child.compare import Comparison, Shadow  # noqa: E402
+from profiler_doctor.analyzer.capture.child.keeping import state_of  # noqa: E402
 from profiler_doctor.analyzer.capture.child.leaves import duplicate, flat, perturb  # noqa: E402
 
 
@@ -346,3 +347,12 @@ def _all_equal(one: dict[str, Any], other: dict[str, Any]) -> bool:
         torch.equal(value, other[path]) if isinstance(value, torch.Tensor) else value == other[path]
         for path, value in one.items()
     )
+
+
+def test_what_a_compiler_notes_in_a_module_at_its_first_call_is_no_state_of_its_own() -> None:
+    module = torch.nn.Linear(2, 2)
+    before = state_of(torch, module)
+    module._torchdynamo_wrapper_id = 7
+    assert state_of(torch, module).keys() == before.keys()
+    module.count = 7
+    assert state_of(torch, module).keys() != before.keys()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -73,6 +74,20 @@ def test_the_first_dimension_of_each_batch_is_marked_and_a_single_sample_is_not(
         call(single)
     assert batch._dynamo_dynamic_indices == {0}
     assert not hasattr(single, "_dynamo_dynamic_indices")
+
+
+def test_a_model_that_the_script_compiles_has_its_batches_marked_and_is_not_compiled_once_more(
+    asked: list[dict[str, Any]],
+) -> None:
+    batch, wraps, in_place = torch.ones(4, 2), Block(2), Block(2)
+    wraps._orig_mod = Block(2)
+    in_place._compiled_call_impl = in_place._call_impl
+    for model in (wraps, in_place):
+        with MARK.treat(_root(model, batch)) as call:
+            call(batch)
+    assert asked == []
+    assert batch._dynamo_dynamic_indices == {0}
+    assert MARK.applies(replace(CPU, compiled=True)) is None
 
 
 def test_of_several_lists_of_like_blocks_the_one_with_most_weights_is_compiled() -> None:

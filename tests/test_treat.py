@@ -109,6 +109,38 @@ def test_the_untreated_side_is_copied_watched_and_compared_at_the_same_calls_as_
     assert copies.count("untreated") == copies.count("treated") > 0
 
 
+def test_a_module_made_anew_in_each_step_is_treated_again_and_neither_compared_again_nor_counted_as_new() -> None:
+    treated: list[Any] = []
+    treatment, said = _treatment(_fix("noted", lambda root: treated.append(root.module) or root.call))  # type: ignore[func-returns-value]
+    first, *later = (Root(model, (torch.ones(1, 2),), {}, model._call_impl, serial="0") for model in _models(4))
+    call = treatment.of(first, frozenset({0, 1}))
+    for _ in range(3):
+        call(torch.ones(1, 2))
+    watched = treatment.watched_calls
+    for root in later:
+        treatment.of(root, frozenset({0, 1}))(torch.ones(1, 2))
+    assert treated == [first.module, *(root.module for root in later)]
+    assert len(treatment.roots) == 1
+    assert treatment.calls == 6
+    assert treatment.watched_calls == watched
+    assert [one["say"] for one in said] == ["treated"]
+
+
+def test_a_module_made_anew_that_a_fix_does_not_suit_is_told_of_once() -> None:
+    def unsuitable(root: Root) -> Callable[..., Any]:
+        raise Unsuitable("no")
+
+    treatment, _ = _treatment(_fix("picky", unsuitable))
+    for model in _models(3):
+        treatment.of(Root(model, (torch.ones(1, 2),), {}, model._call_impl, serial="0"))
+    assert not treatment.took_hold
+    assert treatment.unsuitable == ["no"]
+
+
+def _models(count: int) -> list[Any]:
+    return [torch.nn.Linear(2, 2) for _ in range(count)]
+
+
 def test_arguments_that_cannot_be_copied_say_that_the_fix_cannot_be_tried() -> None:
     treatment, said = _treatment(_fix("placebo", lambda root: root.call))
     treatment.of(_root(torch.nn.Linear(2, 2), (one for one in "generator")))

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from profiler_doctor.analyzer import trial, trial_noise
+from profiler_doctor.analyzer import trial, trial_noise, trial_set
 from profiler_doctor.analyzer.capture.launch import Target
 from profiler_doctor.analyzer.capture.plan import StepSource
 from profiler_doctor.analyzer.kinds import Fix, Machine
@@ -21,8 +21,8 @@ from profiler_doctor.analyzer.trial import TrialRequest, trials
 from profiler_doctor.analyzer.trial_arm import Broken, NoTime
 from profiler_doctor.analyzer.trial_block import Block, Treated
 from profiler_doctor.analyzer.trial_noise import Placebo, noise_in
-from profiler_doctor.analyzer.trial_program import Program
-from profiler_doctor.analyzer.trial_set import BaselineBroken, Pair
+from profiler_doctor.analyzer.trial_program import Pace, Program
+from profiler_doctor.analyzer.trial_set import BaselineBroken, Pair, PairSet
 
 EQUAL = Treated(cold_s=0.0, equal=True, error=0.0, tolerance=1e-5, reasons=())
 WRONG = Treated(cold_s=0.0, equal=False, error=0.5, tolerance=1e-5, reasons=("output differs by 5.0e-01",))
@@ -177,3 +177,29 @@ def test_a_fix_that_trains_otherwise_is_rejected_and_one_that_does_so_by_roundin
     (other,) = tried(stage, "learns-faster")
     assert other.verdict == "rejected"
     assert other.reason.startswith("it trains otherwise: after the same steps the weights are 50% of their way")
+
+
+@pytest.mark.parametrize(("step_ns", "turns"), [(600_000_000, 1), (200_000_000, 2)])
+def test_one_turn_is_enough_to_warm_up_where_a_step_is_long(
+    step_ns: int, turns: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Side:
+        def __init__(self, program: Program, label: str, fixes: tuple[Fix, ...]) -> None:
+            self.program, self.treated, self.runs = program, (), list[int]()
+
+        def start(self, known_steps: int, pace: Pace) -> None: ...
+
+        def arrive(self, by_ns: int) -> float:
+            return 0.0
+
+        ready = arrive
+
+        def run(self, steps: int, settle: int, by_ns: int) -> Block:
+            self.runs.append(steps)
+            return Block(steps=steps, wall_ns=steps * step_ns, cpu_ns=steps * step_ns)
+
+    monkeypatch.setattr(trial_set, "Arm", Side)
+    program = Program(target=Target(script="x.py"), folder=tmp_path, source=StepSource(kind="module"), machine=MACHINE)
+    pairs = PairSet(program, "set", (), compare=False)
+    pairs.begin(time.monotonic_ns() + 10**12)
+    assert pairs.baseline.runs == pairs.treated.runs == [1] * turns  # type: ignore[attr-defined]

@@ -67,9 +67,10 @@ def test_no_more_weights_are_looked_at_than_fit_into_a_message() -> None:
     assert len(moving.moved()) == MOST_WEIGHTS
 
 
+@pytest.mark.parametrize("step_s", [0.0, 2.0])
 @pytest.mark.parametrize("known_steps", [0, 10, 200])
-def test_all_sets_of_a_trial_tell_at_the_same_step_before_time_is_taken(known_steps: int) -> None:
-    paces = [Pace.of(known_steps, compare) for compare in (True, False)]
+def test_all_sets_of_a_trial_tell_at_the_same_step_before_time_is_taken(known_steps: int, step_s: float) -> None:
+    paces = [Pace.of(known_steps, compare, step_s) for compare in (True, False)]
     assert len({pace.moved_at for pace in paces}) == 1
     assert all(pace.treat_after < pace.moved_at <= pace.ready_after for pace in paces)
 

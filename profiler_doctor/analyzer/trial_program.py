@@ -12,6 +12,8 @@ from profiler_doctor.analyzer.kinds import Machine
 
 SHORT_RUN_STEPS = 24
 """A script that makes fewer steps than this is not given the full warm-up."""
+LONG_STEP_S = 0.5
+"""A step as long as this fills every cache and pool by itself: one is enough to be warm, and more cost the pairs."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,6 +29,8 @@ class Program:
     """The exit status that the script ends with by itself."""
     known_steps: int = 0
     """How many steps the script makes by itself; 0: not known."""
+    step_s: float = 0.0
+    """How long an untreated step took when it was recorded; 0: not known."""
     silence_s: float | None = None
     """Longest time without a sign of progress (`--timeout`)."""
     budget_s: float = 120.0
@@ -48,8 +52,12 @@ class Pace:
     """The boundary at which each side tells how far its weights have come: the same in all sets of a trial."""
 
     @staticmethod
-    def of(known_steps: int, compare: bool) -> Pace:
-        """A short script is treated at once, and compared at two of its calls instead of three."""
+    def of(known_steps: int, compare: bool, step_s: float = 0.0) -> Pace:
+        """A short script, or one of long steps, is treated at once, and compared at two of its calls, not three."""
+        if step_s >= LONG_STEP_S and not compare:
+            return Pace(1, 2, moved_at=2)
+        if step_s >= LONG_STEP_S:
+            return Pace(1, 3, (0, 1), moved_at=2)
         if 0 < known_steps < SHORT_RUN_STEPS:
             return Pace(1, 4, (0, 1), moved_at=3) if compare else Pace(1, 3, moved_at=3)
         return Pace(2, 8, (0, 1, 4)) if compare else Pace(2, 5)

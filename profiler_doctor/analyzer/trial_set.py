@@ -16,7 +16,7 @@ from profiler_doctor.analyzer.kinds import Fix
 from profiler_doctor.analyzer.trial_arm import Arm, Broken, NoTime, Over
 from profiler_doctor.analyzer.trial_block import Block
 from profiler_doctor.analyzer.trial_memory import keeping
-from profiler_doctor.analyzer.trial_program import Pace, Program
+from profiler_doctor.analyzer.trial_program import LONG_STEP_S, Pace, Program
 
 T = TypeVar("T")
 
@@ -108,7 +108,7 @@ class PairSet:
         raise BaselineBroken(f"the script's {self.known_steps} steps end before both sides are warm")
 
     def _start(self, by_ns: int) -> None:
-        pace = Pace.of(self.known_steps, self._compare and not self.treated.treated)
+        pace = self._pace(self.known_steps, compare=self._compare and not self.treated.treated)
         for arm in (self.baseline, self.treated):
             arm.start(self.known_steps, pace)
         # the untreated side first: what it takes is the measure of how long the treated one may say nothing
@@ -117,16 +117,19 @@ class PairSet:
         self.treated.usual_s = _of_baseline(lambda: self.baseline.ready(by_ns))
         self.treated.ready(by_ns)
 
+    def _pace(self, known_steps: int, *, compare: bool) -> Pace:
+        return Pace.of(known_steps, compare, self.baseline.program.step_s)
+
     def _learn(self, over: Over) -> None:
         self.known_steps = over.steps
-        if over.steps < Pace.of(over.steps, compare=True).ready_after + 2:
+        if over.steps < self._pace(over.steps, compare=True).ready_after + 2:
             raise BaselineBroken(f"the script makes only {over.steps} steps, too few to take turns") from over
         self._size(self.steps, self.settle)
 
     def _size(self, steps: int, settle: int) -> None:
         """Give blocks this size, or the largest that leaves a short script several of them before it ends."""
         if self.known_steps:
-            usable = self.known_steps - Pace.of(self.known_steps, compare=False).ready_after - 1
+            usable = self.known_steps - self._pace(self.known_steps, compare=False).ready_after - 1
             most = max(1, usable // BLOCKS_PER_RUN)
             settle = min(settle, most // 4)
             steps = max(1, min(steps, most - settle))
@@ -144,7 +147,7 @@ class PairSet:
             if fits and block_steps is None:
                 self.steps = made  # it need not follow every flutter
             steady = before is not None and fits and _alike(before, now)
-            if steady or time.monotonic_ns() > end_ns or self._steps_are_dear():
+            if steady or max(now) >= LONG_STEP_S * 1e9 or time.monotonic_ns() > end_ns or self._steps_are_dear():
                 return
             before = now
 

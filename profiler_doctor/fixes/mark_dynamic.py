@@ -1,7 +1,7 @@
 """Let torch compile the model for batches of any size, and for nothing else that varies.
 
 What it does: it marks the first dimension of every input tensor as one that changes (`mark_dynamic`), and compiles the
-model. All other sizes stay numbers in the compiled code.
+model where the script does not. All other sizes stay numbers in the compiled code.
 
 When it applies: the batch size differs from call to call and nothing else does. A model that needs a certain batch size
 cannot be compiled so, and says it.
@@ -14,10 +14,10 @@ Source: https://docs.pytorch.org/docs/stable/torch.compiler_dynamic_shapes.html
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
-from profiler_doctor.analyzer.kinds import COMPILER_RANK, ENGINE, Fix, Root
+from profiler_doctor.analyzer.kinds import COMPILER_RANK, ENGINE, Fix, Machine, Root
 from profiler_doctor.fixes._compiling import can_compile, compiled
 from profiler_doctor.fixes._nested import replaced
 
@@ -32,13 +32,25 @@ def _treat(root: Root) -> Iterator[Callable[..., Any]]:
             _dynamo.mark_dynamic(tensor, 0)
         return tensor
 
-    with compiled(root) as compiled_call:
+    compiles = nullcontext(root.call) if _is_compiled(root.module) else compiled(root)
+    with compiles as compiled_call:
 
         def called(*args: Any, **kwargs: Any) -> Any:
             replaced((args, kwargs), torch.Tensor, marked)
             return compiled_call(*args, **kwargs)
 
         yield called
+
+
+def _is_compiled(module: Any) -> bool:
+    """Whether the script has compiled it already, by `torch.compile(model)` or by `model.compile()`."""
+    return "_orig_mod" in module._modules or vars(module).get("_compiled_call_impl") is not None
+
+
+def _applies(machine: Machine) -> str | None:
+    if machine.compiled and machine.has_root:
+        return None
+    return can_compile(machine)
 
 
 FIX = Fix(
@@ -51,7 +63,7 @@ model = torch.compile(model)
 """,
     changes_numbers="by rounding (1e-7 to 1e-6 in float32); dropout draws other random numbers",
     rank=COMPILER_RANK,
-    applies=can_compile,
+    applies=_applies,
     treat=_treat,
     variant_of="compile",
     excludes=ENGINE,

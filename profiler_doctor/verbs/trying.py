@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
+from statistics import median
 
 from profiler_doctor.analyzer.capture.budget import Budget
 from profiler_doctor.analyzer.capture.captured import Captured
@@ -97,6 +98,7 @@ def _request(captured: Captured, trying: Trying) -> TrialRequest:
         machine=machine(captured.facts),
         usual_exit=captured.script_exit or 0,
         known_steps=captured.known_steps,
+        step_s=median(captured.facts.step_ns or (0,)) / 1e9,
         silence_s=trying.timeout_s,
         budget_s=trying.budget.total_s,
         fix_files=trying.fix_files,

@@ -30,6 +30,10 @@ WARM_UP_SHARE = 0.25
 STACKED_STEPS = 2
 FEWEST_TO_WARM_UP = 12
 """Steps of a program from which on some may be spent on warming up."""
+LONG_STEP_S = 1.0
+"""A step so long is enough by itself to name its lines."""
+STEPS_BEFORE_LINES = 3
+"""Two cold ones and the one that is recorded: less than that the run with stacks never takes."""
 MANY_EVENTS = 20_000
 """Events of a step from which one step with stacks is enough: stacks make ten of one."""
 
@@ -83,7 +87,8 @@ class _Recording:
             facts = _joined(facts, self._facts())
             failing.unless_recorded(self.target, recorded)
         stacked = self.options.stacks and facts.jax is None  # the line of JAX's function is known
-        stacks_file = self._stacks(heard, recorded) if stacked else None
+        step_s = max(facts.profiled_step_ns, default=0) / 1e9
+        stacks_file = self._stacks(heard, recorded, step_s) if stacked else None
         facts = replace(facts, cut=(*facts.cut, *self.cut, *_own_profiler(facts, recorded)))
         facts = replace(facts, tensors=taken_tensors(self.place))
         natural = not ending.ended_by_us and not watched.ended_at_step
@@ -163,10 +168,13 @@ class _Recording:
             self.cut.append(f"The script makes {first.steps} steps, so it was run a second time to record them.")
         return hearing
 
-    def _stacks(self, first: Hearing, recorded: Hearing) -> Path | None:
+    def _stacks(self, first: Hearing, recorded: Hearing, step_s: float) -> Path | None:
         if recorded.window is None or self.options.budget.left_s(time.monotonic()) < LEAST_S:
             return None
         events = recorded.window.events / max(recorded.window.steps, 1)
+        if step_s * STEPS_BEFORE_LINES > self._share_s():
+            self.cut.append(f"Lines of the script are not named: with steps of {step_s:.1f} s that takes too long.")
+            return None
         plan = self._plan(
             mode="stacks",
             label="stacks",
@@ -174,7 +182,7 @@ class _Recording:
             window=first.source is None,
             source=first.source,
             known_steps=first.steps if first.finished else 0,
-            steps=1 if events > MANY_EVENTS else STACKED_STEPS,
+            steps=1 if events > MANY_EVENTS or step_s > LONG_STEP_S else STACKED_STEPS,
         )
         hearing = self._throw_away("finding the lines", plan)
         if hearing.window is None:
@@ -185,9 +193,7 @@ class _Recording:
 
     def _throw_away(self, phase: str, plan: Plan) -> Hearing:
         """A run that nobody sees, with a share of what is left: it ends as soon as it has what it is for."""
-        now_s, budget = time.monotonic(), self.options.budget
-        share_s = max(USUAL_S, budget.allowance_s("stacks", now_s), budget.left_s(now_s) / 4)
-        end_s = min(now_s + share_s, budget.end_s)
+        end_s = min(time.monotonic() + self._share_s(), self.options.budget.end_s)
         hearing = Hearing(enough_s=end_s, end_s=end_s, silence_s=self.options.timeout_s)
         if plan.window:
             hearing.window_s = STACKED_WINDOW_S if plan.mode == "stacks" else WINDOW_S
@@ -197,6 +203,10 @@ class _Recording:
         if hearing.window is not None:  # what torch says of being profiled helps only where nothing was recorded
             log.unlink(missing_ok=True)
         return hearing
+
+    def _share_s(self) -> float:
+        now_s, budget = time.monotonic(), self.options.budget
+        return max(USUAL_S, budget.allowance_s("stacks", now_s), budget.left_s(now_s) / 4)
 
     def _plan(self, **changes: object) -> Plan:
         plan = Plan(mode="observe", folder=str(self.place), steps=self.options.steps, step_name=self.options.step_name)

@@ -7,12 +7,13 @@ from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from typing import Any
 
+from profiler_doctor.analyzer.capture.child.first_calls import FirstCalls, as_json
 from profiler_doctor.analyzer.capture.child.holding import Holding
 from profiler_doctor.analyzer.capture.child.jax_compare import JaxShadow, copied
 from profiler_doctor.analyzer.capture.child.jax_session import JaxMarks
 from profiler_doctor.analyzer.capture.child.memory import held_at_most
 from profiler_doctor.analyzer.capture.child.session import Session
-from profiler_doctor.analyzer.capture.child.treat import FirstCalls, as_json, in_order
+from profiler_doctor.analyzer.capture.child.treat import in_order
 from profiler_doctor.analyzer.capture.child.turns import NO_MACHINE, Turns, chosen
 from profiler_doctor.analyzer.kinds import Fix, Machine, Root, Unsuitable
 

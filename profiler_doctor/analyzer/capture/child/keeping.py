@@ -12,6 +12,8 @@ from profiler_doctor.analyzer.capture.child.difference import errors
 from profiler_doctor.analyzer.capture.child.leaves import NUMBERS, Leaves, flat
 
 CONTAINERS = (list, tuple, dict)
+COMPILERS_OWN = "_torchdynamo_"
+"""How the names begin that `torch.compile` notes in what it wraps, some of them at its first call."""
 
 
 def state_of(torch: Any, module: Any, weights: frozenset[str] = frozenset()) -> Leaves:
@@ -60,7 +62,8 @@ class Kept:
 def attributes(torch: Any, part: Any) -> Iterator[tuple[str, Any]]:
     """The module's own plain attributes: not what torch keeps in every module, and not lists of its weights."""
     for key, value in vars(part).items():
-        if key in _torchs_own(torch.nn.Module) or isinstance(value, torch.nn.Parameter):
+        of_torch = key in _torchs_own(torch.nn.Module) or key.startswith(COMPILERS_OWN)
+        if of_torch or isinstance(value, torch.nn.Parameter):
             continue
         if isinstance(value, (*NUMBERS, torch.Tensor)) or (
             isinstance(value, CONTAINERS) and _plain(torch, value, depth=3)

@@ -178,7 +178,7 @@ class Roots:
         with self._marks.guarded():
             self._mark(call, args, kwargs)
             if call.settled is None and self.asking:
-                root = Root(call.module(), args, kwargs, call.plain())
+                root = Root(call.module(), args, kwargs, call.plain(), serial=call.serial)
                 call.settled = self._marks.conductor.on_root_call(root)
         return call.settled or call.plain()
 

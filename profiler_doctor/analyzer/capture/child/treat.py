@@ -9,13 +9,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
 from typing import Any
 
-from profiler_doctor.analyzer.capture.child.compare import Comparison, Shadow, Terms
+from profiler_doctor.analyzer.capture.child.compare import Shadow, Terms
+from profiler_doctor.analyzer.capture.child.first_calls import FirstCalls, as_json
 from profiler_doctor.analyzer.capture.child.holding import Holding
 from profiler_doctor.analyzer.capture.child.leaves import duplicate
-from profiler_doctor.analyzer.capture.child.shapes import Shapes
 from profiler_doctor.analyzer.capture.child.users_function import why_not_repeatable
 from profiler_doctor.analyzer.kinds import COMPILER_RANK, ENGINE, Fix, Machine, Root, Unsuitable
 
@@ -45,6 +44,8 @@ class Treatment(Holding):
         self.unsuitable: list[str] = []
         self.notes: list[str] = []
         """What the fixes have to say of what they did, as a phrase each: which of several ways they took."""
+        self._places: dict[str, int] = {}
+        """Serial number of a root → its place in `roots`."""
         self._process = ExitStack()
         self._roots = ExitStack()
         self.watched_calls = 0
@@ -68,9 +69,10 @@ class Treatment(Holding):
             Exception: what a fix raises; but a fix that does not suit this root leaves it as it is.
         """
         why_not = why_not_repeatable(root.module)
+        again = root.serial in self._places
         if why_not:
             return self._left_alone(root, f"the function cannot be called once more to compare its answers: {why_not}")
-        shadow = self._shadow(root.module) if compare_at else None
+        shadow = self._shadow(root.module) if compare_at and not again else None
         begun = time.perf_counter()
         try:
             with unwatched(root.module):
@@ -78,14 +80,26 @@ class Treatment(Holding):
         except Unsuitable as why:
             return self._left_alone(root, str(why))
         stand_in = RootCall(root.module, call, self)
-        stand_in.watch(shadow, compare_at, time.perf_counter() - begun)
-        self.roots.append(stand_in)
-        return stand_in
+        if not again:
+            stand_in.watch(shadow, compare_at, time.perf_counter() - begun)
+        return self._kept(root, stand_in)
 
     def _left_alone(self, root: Root, why: str) -> Callable[..., Any]:
-        self.unsuitable.append(why)
-        self.roots.append(RootCall(root.module, root.call, self))
-        return self.roots[-1]
+        if root.serial not in self._places:
+            self.unsuitable.append(why)
+        return self._kept(root, RootCall(root.module, root.call, self))
+
+    def _kept(self, root: Root, stand_in: RootCall) -> RootCall:
+        """One that a program makes anew in each step goes on where the one before it was: to treat it is its work."""
+        place = self._places.get(root.serial)
+        if place is None:
+            if root.serial:
+                self._places[root.serial] = len(self.roots)
+            self.roots.append(stand_in)
+        else:
+            stand_in.calls = self.roots[place].calls
+            self.roots[place] = stand_in
+        return stand_in
 
     def stale(self) -> bool:
         """Whether weights changed under a fix that had frozen them."""
@@ -98,7 +112,8 @@ class Treatment(Holding):
             args, kwargs = self._copied(root)
             if treat is None:  # copied all the same, as on the other side
                 continue
-            treated = self._roots.enter_context(treat(Root(module, args, kwargs, call)))
+            seen = Root(module, args, kwargs, call, signatures=self.machine.signatures)
+            treated = self._roots.enter_context(treat(seen))
             module, call = getattr(treated, "module", module), getattr(treated, "call", treated)
             self.notes += filter(None, [getattr(treated, "note", "")])
         return call
@@ -220,71 +235,3 @@ def unwatched(module: Any) -> Iterator[None]:
 def _users_own(module: Any) -> Any:
     """What the user's own `module.compile()` had put there."""
     return getattr(vars(module).get(CALL_PLACE), "compiled", None)
-
-
-class FirstCalls:
-    """The first calls of a treated root: how long the cold one takes, and whether the answers are the same.
-
-    Where there is a shadow, calls with tensors of other shapes are compared as well.
-    """
-
-    def __init__(
-        self, call: Callable[..., Any], shadow: Shadow | None, compare_at: frozenset[int], treating_s: float
-    ) -> None:
-        self.comparison: Comparison | None = None
-        self._call = call
-        self._shadow = shadow
-        self._compare_at = compare_at if shadow is not None else frozenset()
-        self.shapes = Shapes()
-        self._left = max({1, *self._compare_at}) + 1
-        self._treating_s = treating_s
-        self._took_s: list[float] = []
-        self._number = -1
-
-    def call(self, args: Any, kwargs: Mapping[str, Any]) -> Any:
-        """The next call, compared or only timed."""
-        other_shapes = self.over or (self.compares and self.shapes.new(args, kwargs))  # afterwards they alone come here
-        self._number += 1
-        if self._number in self._compare_at or other_shapes:
-            return self._compared(args, kwargs)
-        return self._timed(*args, **kwargs)
-
-    @property
-    def compares(self) -> bool:
-        """Whether calls of other shapes are to be compared still."""
-        return self._shadow is not None and not self.shapes.enough
-
-    @property
-    def over(self) -> bool:
-        """Whether nothing is left to be learnt from further calls."""
-        return self._number + 1 >= self._left
-
-    @property
-    def cold_s(self) -> float:
-        """Seconds that treating and the first treated call took beyond a later call."""
-        return self._treating_s + max(0.0, self._took_s[0] - min(self._took_s)) if self._took_s else self._treating_s
-
-    def _compared(self, args: Any, kwargs: Mapping[str, Any]) -> Any:
-        assert self._shadow is not None
-        before = self._shadow.applied() if self._number == 0 else Comparison(True)
-        output, found = self._shadow.compared(self._timed, args, kwargs, thorough=self._number == 0)
-        found = found.joined(before)
-        self.comparison = found if self.comparison is None else self.comparison.joined(found)
-        return output
-
-    def _timed(self, *args: Any, **kwargs: Any) -> Any:
-        begun = time.perf_counter()
-        output = self._call(*args, **kwargs)
-        if not self.over:
-            self._took_s.append(time.perf_counter() - begun)
-        return output
-
-
-def as_json(comparison: Comparison | None) -> dict[str, Any] | None:
-    """The comparison as it is told to our process."""
-    if comparison is None:
-        return None
-    if comparison.equal and comparison.inputs < 2:  # its own and another
-        said = "only one set of input values could be compared"
-        comparison = replace(comparison, equal=None, reasons=(*comparison.reasons, said))
-    return dict(vars(comparison))
