@@ -77,7 +77,8 @@ def test_a_profile_without_such_a_tree_tells_nothing() -> None:
     assert tensor_facts(object()) is None
 
 
-def test_an_op_knows_the_line_of_the_call_that_led_to_it(tmp_path: Path) -> None:
+@pytest.mark.parametrize("source_folder", [str(Path.cwd()), ""], ids=["source", "no source"])
+def test_an_op_knows_the_line_of_the_call_that_led_to_it(tmp_path: Path, source_folder: str) -> None:
     data, layer = torch.randn(4, 4), torch.nn.Linear(4, 4)
 
     def called(x: Any) -> Any:
@@ -89,10 +90,11 @@ def test_an_op_knows_the_line_of_the_call_that_led_to_it(tmp_path: Path) -> None
         )
         return kept * data  # an operator is no call
 
-    trace = identified(tmp_path, step)
+    trace = identified(tmp_path, step, source_folder=source_folder)
 
     names = ("aten::relu", "aten::linear", "aten::mul")
     rows = [int(trace.rows_named(name.__eq__, ("cpu_op",))[-1]) for name in names]
     told = [place and (Path(place[0]).name, place[1]) for place in source_of(trace, np.array(rows))]
     first = step.__code__.co_firstlineno
-    assert told == [(HERE, called.__code__.co_firstlineno + 1), (HERE, first + 2), (HERE, first)]
+    operator = first + 4 if source_folder else first
+    assert told == [(HERE, called.__code__.co_firstlineno + 1), (HERE, first + 2), (HERE, operator)]

@@ -20,8 +20,8 @@ from tests.watched import watched
 
 RULES = (recomputed_constants.RULE, per_sample_loop.RULE, growth_by_cat.RULE, cast_churn.RULE, denormals.RULE)
 
-PLACES = {"PYB004": 6, "PRC003": 14, "CPY007": 19, "PYB006": 31, "PRC007": 30}
-"""The lines that call; of an operator between tensors, which is no call, the first one of its function."""
+PLACES = {"PYB004": 6, "PRC003": 14, "CPY007": 19, "PYB006": 31, "PRC007": 35}
+"""Code → the line that the finding names."""
 
 ILL = """
     import torch
@@ -52,12 +52,12 @@ ILL = """
             self.layer = torch.nn.Linear(64, 64)
             self.tiny = torch.nn.Parameter(torch.full((2_000,), 1e-40))
 
-        def forward(self, samples):  # line 30: PRC007
+        def forward(self, samples):
             read = [self.layer(sample) for sample in samples]  # line 31: PYB006
             kept = grown()
             for place in self.positions:
                 kept = place(kept)
-            return torch.cat(read).sum() + (kept * self.tiny).sum() + self.widths()[0].sum()
+            return torch.cat(read).sum() + (kept * self.tiny).sum() + self.widths()[0].sum()  # line 35: PRC007
 
     reader = Reader().eval()
     with torch.inference_mode():

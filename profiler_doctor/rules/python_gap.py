@@ -84,12 +84,18 @@ def _sighting(
 
 
 def _line(trace: Trace, around: tuple[int, int], own: tuple[str, int] | None) -> tuple[str, int] | None:
-    """The line of the call before the gap, or after it, where that is made by the very function that the gap is in."""
-    for row in filter(lambda row: row >= 0, around):
-        asked = np.array([row])
-        if own is not None and function_of(trace, asked)[0] == own:
-            return source_of(trace, asked)[0]
-    return own
+    """The line of the call before the gap, where the function that the gap is in makes it; else the function's own.
+
+    A function that stood open when the recording began is told by the line on which it stood: the call after the gap
+    is never above a function's first line, but may be above that.
+    """
+    before, after = (_called_in(trace, row, own) for row in around)
+    return before or (min(own, after) if own and after else own)
+
+
+def _called_in(trace: Trace, row: int, own: tuple[str, int] | None) -> tuple[str, int] | None:
+    asked = np.array([row])
+    return source_of(trace, asked)[0] if row >= 0 and own is not None and function_of(trace, asked)[0] == own else None
 
 
 def _recurring(trace: Trace, limits: Limits) -> pd.DataFrame:
@@ -122,7 +128,7 @@ def _lost(trace: Trace, gaps: pd.DataFrame) -> pd.Series[int]:
     if not len(linked_work(trace)):
         return gaps["dur_ns"]
     idle = linked_idle(trace)
-    idle = idle[idle["cause"] == "python"]
+    idle = idle.loc[idle["cause"] == "python", ["start_ns", "end_ns"]]
     cover = union(idle["start_ns"].to_numpy(np.int64), idle["end_ns"].to_numpy(np.int64))
     parts = Intervals(gaps["start_ns"].to_numpy(np.int64), gaps["end_ns"].to_numpy(np.int64), np.arange(len(gaps)))
     return pd.Series(covered_ns(parts, cover, len(gaps)), index=gaps.index)

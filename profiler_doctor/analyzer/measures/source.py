@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from bisect import bisect
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
@@ -11,6 +13,8 @@ from profiler_doctor.analyzer.measures.autograd import forward_of
 from profiler_doctor.analyzer.measures.frames import OURS, frames, own_frames, place_in_source
 from profiler_doctor.analyzer.measures.identity import called_at
 from profiler_doctor.analyzer.measures.modules import module_of
+from profiler_doctor.analyzer.measures.operators import operator_line
+from profiler_doctor.analyzer.measures.ops import is_op, outermost
 from profiler_doctor.analyzer.measures.twins import twins
 from profiler_doctor.analyzer.model import Where
 from profiler_doctor.analyzer.trace import Ints, Trace, measure
@@ -19,22 +23,43 @@ from profiler_doctor.analyzer.trace import Ints, Trace, measure
 def source_of(trace: Trace, op_rows: Ints) -> list[tuple[str, int] | None]:
     """File and line of the user's own code that each op was called from; None where it is not known.
 
-    The line is the one that calls, where our own capture tells it; else that of `function_of`. Of an operator, which is
-    no call, in a function that stood open when the recording began, it is the line of the function's call before it.
+    The line is the one that calls, where our own capture tells it; else that of `function_of`. An operator is no call:
+    its line is found in the source where only one can be meant.
     """
     recorded, rows, places = _own_places(trace, op_rows)
     if recorded is None:
         return [None] * len(rows)
-    known = recorded is trace.stacks
-    calls, open_calls = (called_at(trace), _calls_of_open_frames(trace)) if known else ({}, {})
-    found: list[tuple[str, int] | None] = []
-    for row, place in zip(rows.tolist(), places.tolist(), strict=True):
-        framed, called = _framed(recorded, place), calls.get(row)
-        if called is None and place in open_calls:
-            starts, lines = open_calls[place]
-            called = lines[max(bisect(starts, int(recorded.events.start_ns[row])) - 1, 0)]
-        found.append(called if framed is not None and called is not None and called[0] == framed[0] else framed)
-    return found
+    framed = [_framed(recorded, place) for place in places.tolist()]
+    if recorded is not trace.stacks or not called_at(trace):
+        return framed
+    names = recorded.events.names_at(outermost(recorded, rows, is_op(recorded)))
+    known = zip(framed, rows.tolist(), places.tolist(), names, strict=True)
+    return [frame and (frame[0], _line(trace, frame, _Op(row, place, name))) for frame, row, place, name in known]
+
+
+@dataclass(frozen=True)
+class _Op:
+    """In the recording with stacks: its row, the place of the frame around it, the name of the outermost op around."""
+
+    row: int
+    place: int
+    name: str
+
+
+def _line(trace: Trace, frame: tuple[str, int], op: _Op) -> int:
+    """The line of an op in the file of the frame around it."""
+    (file, stood), called = frame, called_at(trace).get(op.row)
+    if called is not None:
+        return called[1] if called[0] == file else stood
+    assert trace.stacks is not None
+    starts, lines = _calls_by_frame(trace).get(op.place, ((), ()))
+    turn = bisect(starts, int(trace.stacks.events.start_ns[op.row]))
+    before, after = lines[turn - 1] if turn else None, lines[turn] if turn < len(lines) else None
+    folder = trace.facts.source_folder if trace.facts else ""
+    found = operator_line(Path(folder, file), stood, op.name, (before, after)) if folder else None
+    if found is None and op.place in _open_frames(trace.stacks):
+        found = before or after
+    return found or stood
 
 
 def function_of(trace: Trace, op_rows: Ints) -> list[tuple[str, int] | None]:
@@ -50,7 +75,7 @@ def function_of(trace: Trace, op_rows: Ints) -> list[tuple[str, int] | None]:
 
 def _own_places(trace: Trace, op_rows: Ints) -> tuple[Trace | None, Ints, Ints]:
     """The recording that has stacks, and there each op's row and the place of the innermost own frame around it."""
-    recorded, rows = with_stacks(trace, forward_of(trace, np.asarray(op_rows, dtype=np.int64)))
+    recorded, rows = with_stacks(trace, np.asarray(op_rows, dtype=np.int64))
     if recorded is None:
         return None, rows, np.full(len(rows), -1, np.int64)
     table = frames(recorded)
@@ -64,34 +89,34 @@ def _framed(recorded: Trace, place: int) -> tuple[str, int] | None:
 
 
 @measure
-def _calls_of_open_frames(trace: Trace) -> Mapping[int, tuple[list[int], list[tuple[str, int]]]]:
-    """Own frames that were open when our recording began, whose names hold the line on which they stood then: when they
-    made calls that led to ops (ns), and on which lines, in time order."""
+def _calls_by_frame(trace: Trace) -> Mapping[int, tuple[Sequence[int], Sequence[int]]]:
+    """Place of an own frame → when it made calls that led to ops (ns), and on which of its lines, in time order."""
     recorded, calls = trace.stacks, called_at(trace)
     if recorded is None or not calls:
         return {}
-    table, own = frames(recorded), own_frames(recorded)
+    table = frames(recorded)
     rows = np.array(sorted(calls, key=recorded.events.start_ns.__getitem__), np.int64)
     starts = recorded.events.start_ns[rows]
-    places = table.nearest(table.around(recorded.events.thread[rows].astype(np.int64), starts), own)
-    made: dict[int, tuple[list[int], list[tuple[str, int]]]] = {}
-    for place in _open_frames(recorded):
-        mine = rows[places == place].tolist()
-        if mine:
-            made[place] = recorded.events.start_ns[mine].tolist(), [calls[row] for row in mine]
+    places = table.nearest(table.around(recorded.events.thread[rows].astype(np.int64), starts), own_frames(recorded))
+    made: dict[int, tuple[list[int], list[int]]] = {}
+    for place, start, row in zip(places.tolist(), starts.tolist(), rows.tolist(), strict=True):
+        known = made.setdefault(place, ([], []))
+        known[0].append(start)
+        known[1].append(calls[row][1])
     return made
 
 
-def _open_frames(recorded: Trace) -> list[int]:
-    """Places of the frames around that of ours which began the recording."""
+@measure
+def _open_frames(recorded: Trace) -> frozenset[int]:
+    """Places of the frames around that of ours which began the recording: their names hold the line on which they
+    stood then, and not the function's first one."""
     table = frames(recorded)
     ours = np.flatnonzero(recorded.events.matching_names(OURS.search)[recorded.events.name[table.rows]])
-    if not len(ours):
-        return []
-    around, place = [], int(ours[table.start_ns[ours].argmin()])
-    while (place := int(table.nesting.parent[place])) >= 0:
-        around.append(place)
-    return around
+    around, place = set(), int(ours[table.start_ns[ours].argmin()]) if len(ours) else -1
+    while place >= 0:
+        place = int(table.nesting.parent[place])
+        around.add(place)
+    return frozenset(around)
 
 
 def where_of(trace: Trace, op_row: int) -> Where:
@@ -105,9 +130,10 @@ def where_of(trace: Trace, op_row: int) -> Where:
 
 
 def with_stacks(trace: Trace, rows: Ints) -> tuple[Trace | None, Ints]:
-    """The recording that has stacks (the trace itself, or its second recording), and the ops' rows in it."""
+    """The recording that has stacks (the trace itself, or its second recording), and in it the rows of the ops, or of
+    the forward ops that they work out gradients of."""
     if len(trace.rows("python_function")):
-        return trace, rows
+        return trace, forward_of(trace, rows)
     if trace.stacks is None:
         return None, rows
-    return trace.stacks, twins(trace, trace.stacks, rows)
+    return trace.stacks, twins(trace, trace.stacks, forward_of(trace, rows))
