@@ -35,7 +35,7 @@ from profiler_doctor.analyzer.measures.ops import outermost
 from profiler_doctor.analyzer.measures.origins import UNKNOWN, makers
 from profiler_doctor.analyzer.measures.places import places
 from profiler_doctor.analyzer.measures.source import function_of, where_of
-from profiler_doctor.analyzer.measures.window import Window, linked_work, used_steps, window
+from profiler_doctor.analyzer.measures.window import Window, in_window, used_steps, window
 from profiler_doctor.analyzer.trace import Bools, Ints, Trace
 
 
@@ -44,7 +44,7 @@ def find(trace: Trace, limits: Limits) -> Iterable[Sighting]:
     span, moved = window(trace), copies(trace)
     if span is None:
         return
-    moved = moved[moved["row"].isin(linked_work(trace)["row"]) & (moved["direction"] == "HtoD") & (moved["op"] >= 0)]
+    moved = moved[in_window(trace, moved) & (moved["direction"] == "HtoD") & (moved["op"] >= 0)]
     if not len(moved):
         return
     moved = moved.assign(**_made(trace, moved["op"].to_numpy(np.int64)))

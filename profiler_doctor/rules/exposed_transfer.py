@@ -33,7 +33,7 @@ from profiler_doctor.analyzer.measures.device import gpu_work
 from profiler_doctor.analyzer.measures.places import places
 from profiler_doctor.analyzer.measures.source import where_of
 from profiler_doctor.analyzer.measures.syncs import syncs
-from profiler_doctor.analyzer.measures.window import linked_work, window
+from profiler_doctor.analyzer.measures.window import in_window, window
 from profiler_doctor.analyzer.model import Where
 from profiler_doctor.analyzer.trace import Bools, Trace
 
@@ -45,7 +45,7 @@ def find(trace: Trace, limits: Limits) -> Iterable[Sighting]:
     span, moved = window(trace), copies(trace)
     if span is None:
         return
-    moved = moved[moved["row"].isin(linked_work(trace)["row"])]
+    moved = moved[in_window(trace, moved)]
     uploads = moved[(moved["direction"] == "HtoD") & (moved["exposed_ns"] > 0)]
     uploads = uploads[_held_up_a_kernel(trace, uploads)]
     uploads = uploads[~_after_a_read_back(uploads, moved[moved["direction"] == "DtoH"])]

@@ -76,7 +76,9 @@ def _on_gpu(trace: Trace, mine: pd.DataFrame) -> dict[int, float]:
     """The kernels of the widest kind of op stay, and take over; those of the other kinds go, with their ops."""
     work = linked_work(trace)
     around = enclosing(trace, work["op"].to_numpy(np.int64), mine["row"].to_numpy(np.int64))
-    pieces = work.assign(kind=pd.Series(around, index=work.index).map(mine.set_index("row")["name"]))[around >= 0]
+    inside = around >= 0
+    pieces = work.loc[inside, ["row", "dur_ns"]].assign(around=around[inside])
+    pieces["kind"] = pieces["around"].map(mine.set_index("row")["name"])
     by_kind = pieces.groupby("kind")["dur_ns"].sum()
     if by_kind.empty:
         return {}

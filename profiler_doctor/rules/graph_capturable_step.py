@@ -63,7 +63,7 @@ def find(trace: Trace, limits: Limits) -> Iterable[Sighting]:
     kernels = one.loc[one["kind"] == "kernel", "name"].astype(str)
     if not len(one) or len(row) < limits["steps"] or len(kernels) < limits["kernels"]:
         return
-    spans = work[work["step"].isin(row)].groupby("step")
+    spans = work.loc[work["step"].isin(row), ["step", "launch_start_ns", "end_ns"]].groupby("step")
     yield Sighting(
         message=f"{len(row)} steps in a row launch the same {len(kernels)} kernels, with nothing between them that a "
         "graph could not hold.",

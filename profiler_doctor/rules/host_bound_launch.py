@@ -36,7 +36,7 @@ from profiler_doctor.analyzer.measures.places import MOST, places
 from profiler_doctor.analyzer.measures.source import where_of
 from profiler_doctor.analyzer.measures.window import linked_idle, linked_time, linked_work, window
 from profiler_doctor.analyzer.model import Where
-from profiler_doctor.analyzer.trace import Bools, Trace
+from profiler_doctor.analyzer.trace import Trace, measure
 
 HOST_CAUSES = ("op_dispatch", "launch_latency", "python")
 
@@ -74,22 +74,22 @@ def _unprofiled_busy_share(trace: Trace) -> float:
     return linked_time(trace).busy_ns / span.per / median(times)
 
 
-def _by_host(trace: Trace) -> Bools:
-    """Which pieces of idle time the host causes."""
-    return linked_idle(trace)["cause"].isin(HOST_CAUSES).to_numpy()
+@measure
+def _by_host(trace: Trace) -> pd.DataFrame:
+    """The pieces of idle time that the host causes."""
+    gaps = linked_idle(trace)
+    return gaps.loc[gaps["cause"].isin(HOST_CAUSES), ["start_ns", "end_ns", "dur_ns", "ended_by"]]
 
 
 def _longest_gaps(trace: Trace) -> pd.DataFrame:
     """As many of them as a finding shows, the longest first."""
-    gaps = linked_idle(trace)
-    mine = gaps["dur_ns"].where(_by_host(trace), -1)
-    return gaps.loc[mine.nlargest(min(MOST, int((mine >= 0).sum()))).index]
+    gaps = _by_host(trace)
+    return gaps.loc[gaps["dur_ns"].nlargest(MOST).index]
 
 
 def _where(trace: Trace) -> Where:
     """The op after whose launch the longest waiting came together."""
-    gaps, work = linked_idle(trace)[_by_host(trace)], gpu_work(trace)
-    waited_ns = gaps.groupby("ended_by", sort=False)["dur_ns"].sum()
+    work, waited_ns = gpu_work(trace), _by_host(trace).groupby("ended_by", sort=False)["dur_ns"].sum()
     longest = int(waited_ns.index[waited_ns == waited_ns.max()].min())
     return where_of(trace, int(work["op"].to_numpy()[work["row"].to_numpy() == longest][0]))
 

@@ -73,18 +73,19 @@ def _launches(trace: Trace, long_ns: float) -> pd.DataFrame:
     work = linked_work(trace)
     launch = work["launch"].to_numpy(np.int64)
     alone = np.bincount(launch, minlength=1)[launch] == 1 if len(work) else launch > 0
-    work = work[alone & ((work["kind"] == "kernel") & (work["dur_ns"] >= long_ns)).to_numpy()]
+    chosen = alone & ((work["kind"] == "kernel") & (work["dur_ns"] >= long_ns)).to_numpy()
     kept = {"launch": "row", "op": "op", "launch_start_ns": "start_ns", "row": "kernel", "end_ns": "kernel_end_ns"}
-    table = work[list(kept)].rename(columns=kept).reset_index(drop=True)
+    table = work.loc[chosen, list(kept)].rename(columns=kept).reset_index(drop=True)
     return table.assign(end_ns=trace.events.ends_at(table["row"].to_numpy(np.int64)))
 
 
 def _waited_for_at_once(trace: Trace, launches: pd.DataFrame) -> pd.Series[int]:
     """For each launch the row of the next call of its thread, where that waited for the launched kernel; else -1."""
     calls, waits = host_calls(trace), syncs(trace)
-    known = calls[(calls["kind"] != "other") | (calls["work"] > 0)].sort_values(["thread", "start_ns"], kind="stable")
-    following = pd.Series(np.append(known["row"].to_numpy()[1:], -1), index=known["row"].to_numpy())
-    after = launches["row"].map(following)
+    known = np.flatnonzero((calls["kind"] != "other") | (calls["work"] > 0))
+    known = known[np.argsort(calls["thread"].to_numpy()[known], kind="stable")]  # each thread's stay in order of time
+    rows = calls["row"].to_numpy()[known]
+    after = launches["row"].map(pd.Series(np.append(rows[1:], -1), index=rows))
     waited = after.map(waits.set_index("row")["waited_for"])
     return after.where(waited == launches["kernel"], -1).astype("int64")
 

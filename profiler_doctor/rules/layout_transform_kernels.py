@@ -34,7 +34,7 @@ from profiler_doctor.analyzer.measures.intervals import union, union_ns, without
 from profiler_doctor.analyzer.measures.ops import inside_named, named
 from profiler_doctor.analyzer.measures.places import places
 from profiler_doctor.analyzer.measures.source import where_of
-from profiler_doctor.analyzer.measures.window import linked_work, window
+from profiler_doctor.analyzer.measures.window import in_window, window
 from profiler_doctor.analyzer.trace import Trace
 
 TRANSFORM = named(
@@ -52,7 +52,7 @@ def find(trace: Trace, limits: Limits) -> Iterable[Sighting]:
         return
     transforms = work[work["name"].map(TRANSFORM).notna()]
     transforms = transforms[inside_named(trace, transforms["op"].to_numpy(np.int64), CONVOLUTION)]
-    judged = transforms[transforms["row"].isin(linked_work(trace)["row"])]
+    judged = transforms[in_window(trace, transforms)]
     busy = union_ns(work["start_ns"].to_numpy(), work["end_ns"].to_numpy())
     time = int(transforms["dur_ns"].sum())
     if len(judged) < limits["per_step"] * span.per or time < limits["busy_share"] * busy:

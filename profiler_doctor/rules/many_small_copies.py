@@ -33,7 +33,7 @@ from profiler_doctor.analyzer.measures.modules import module_of
 from profiler_doctor.analyzer.measures.ops import outermost_named
 from profiler_doctor.analyzer.measures.places import places
 from profiler_doctor.analyzer.measures.source import function_of, where_of
-from profiler_doctor.analyzer.measures.window import Window, linked_work, window
+from profiler_doctor.analyzer.measures.window import Window, in_window, window
 from profiler_doctor.analyzer.model import Where
 from profiler_doctor.analyzer.trace import Trace
 
@@ -46,7 +46,7 @@ def find(trace: Trace, limits: Limits) -> Iterable[Sighting]:
     span, moved = window(trace), copies(trace)
     if span is None:
         return
-    moved = moved[moved["row"].isin(linked_work(trace)["row"]) & (moved["direction"] == "HtoD")]
+    moved = moved[in_window(trace, moved) & (moved["direction"] == "HtoD")]
     moved = moved[moved["bytes"].between(0, limits["small_bytes"] - 1)]
     if len(moved) < limits["copies"] * span.per:
         return

@@ -35,7 +35,7 @@ from profiler_doctor.analyzer.measures.ops import inside_named, named
 from profiler_doctor.analyzer.measures.places import places
 from profiler_doctor.analyzer.measures.source import where_of
 from profiler_doctor.analyzer.measures.syncs import syncs
-from profiler_doctor.analyzer.measures.window import Window, linked_time, linked_work, window
+from profiler_doctor.analyzer.measures.window import Window, in_window, linked_time, linked_work, window
 from profiler_doctor.analyzer.trace import Trace
 
 SCALAR = named(r"^aten::(item|_local_scalar_dense|is_nonzero)$")
@@ -47,7 +47,7 @@ def find(trace: Trace, limits: Limits) -> Iterable[Sighting]:
     span, table = window(trace), copies(trace)
     if span is None:
         return
-    table = table[table["pageable"] & table["row"].isin(linked_work(trace)["row"])]
+    table = table[table["pageable"] & in_window(trace, table)]
     table = table[~inside_named(trace, table["op"].to_numpy(np.int64), SCALAR)]
     idle = sum(linked_time(trace).idle_by_cause.values())
     for direction, words in WORDS.items():

@@ -35,7 +35,7 @@ from profiler_doctor.analyzer.measures.origins import comes_of
 from profiler_doctor.analyzer.measures.source import function_of, where_of
 from profiler_doctor.analyzer.measures.syncs import syncs
 from profiler_doctor.analyzer.measures.wait_causes import SCALAR
-from profiler_doctor.analyzer.measures.window import Window, linked_work, window
+from profiler_doctor.analyzer.measures.window import Window, in_window, window
 from profiler_doctor.analyzer.model import Where
 from profiler_doctor.analyzer.trace import Trace
 
@@ -47,7 +47,7 @@ def find(trace: Trace, limits: Limits) -> Iterable[Sighting]:
     span, moved = window(trace), copies(trace)
     if span is None or span.steps < limits["steps"]:
         return
-    moved = moved[moved["row"].isin(linked_work(trace)["row"]) & (moved["bytes"] >= limits["bytes"])]
+    moved = moved[in_window(trace, moved) & (moved["bytes"] >= limits["bytes"])]
     if not {"DtoH", "HtoD"} <= set(moved["direction"]):
         return
     moved = moved[~inside_named(trace, moved["op"].to_numpy(np.int64), SCALAR)]

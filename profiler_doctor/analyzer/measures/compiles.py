@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from profiler_doctor.analyzer.kinds import Table
-from profiler_doctor.analyzer.measures.ops import nearest_above, ops, outermost, parent_of
+from profiler_doctor.analyzer.measures.ops import SLICES, nearest_above, ops, outermost, parent_of, place_of
 from profiler_doctor.analyzer.trace import Bools, Ints, Trace, measure
 
 TIMED = " (dynamo_timed)"
@@ -35,7 +35,9 @@ def compiles(trace: Trace) -> pd.DataFrame:
     """
     table = ops(trace)
     rows, phase = table["row"].to_numpy(np.int64), _is_phase(trace)
-    top = table[phase[rows] & (outermost(trace, rows, phase) == rows)].sort_values("start_ns", kind="stable")
+    within = np.flatnonzero(phase[rows])
+    own = within[outermost(trace, rows[within], phase) == rows[within]]
+    top = table.iloc[own].sort_values("start_ns", kind="stable")
     found = top[["row", "name", "thread", "start_ns", "end_ns", "dur_ns"]].reset_index(drop=True).astype({"name": str})
     marks = _marks(trace)
     told = dict(zip(outermost(trace, marks, phase).tolist(), _ids(trace, marks, DATA), strict=True))
@@ -72,7 +74,7 @@ def compiled_regions(trace: Trace) -> pd.DataFrame:
     Columns: compile_id, frame and turn (as in `compiles`), calls, time_ns (host time inside it).
     """
     table = ops(trace)
-    regions = table[trace.events.matching_names(REGION.search)[trace.events.name[table["row"].to_numpy(np.int64)]]]
+    regions = table.iloc[np.sort(place_of(trace)[trace.rows_named(REGION.search, SLICES)])]
     regions = regions.assign(compile_id=_ids(trace, regions["row"].to_numpy(np.int64), REGION))
     found = regions.groupby("compile_id", sort=True).agg(calls=("row", "size"), time_ns=("dur_ns", "sum"))
     found = numbered(found.reset_index()).sort_values(["frame", "turn"], kind="stable", ignore_index=True)

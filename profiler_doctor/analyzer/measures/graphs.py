@@ -22,7 +22,7 @@ def graph_launches(trace: Trace) -> pd.DataFrame:
     calls = host_calls(trace)
     kept = ["row", "name", "thread", "start_ns", "end_ns", "dur_ns", "op", "step"]
     table = calls.loc[calls["kind"] == "graph_launch", kept].astype({"name": str}).set_index("row")
-    work = gpu_work(trace)
+    work = gpu_work(trace)[["launch", "kind", "start_ns", "end_ns", "dur_ns"]]
     work = work[work["launch"].isin(table.index)]
     for kind in ("kernel", "memcpy", "memset"):
         count = work[work["kind"] == kind].groupby("launch").size()

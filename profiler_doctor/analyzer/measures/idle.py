@@ -9,6 +9,7 @@ other threads did, in the same order (the backward pass has a thread of its own,
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 import numpy as np
 import pandas as pd
@@ -17,7 +18,8 @@ from profiler_doctor.analyzer.kinds import Table
 from profiler_doctor.analyzer.measures.device import gpu_work
 from profiler_doctor.analyzer.measures.host import host_calls
 from profiler_doctor.analyzer.measures.intervals import Intervals, gaps, shared, union, without
-from profiler_doctor.analyzer.measures.names import words
+from profiler_doctor.analyzer.measures.names import distinct, words
+from profiler_doctor.analyzer.measures.ops import covering_ops
 from profiler_doctor.analyzer.trace import Bools, Codes, Ints, Trace, measure
 
 CAUSES = (
@@ -81,12 +83,14 @@ def _of_device(trace: Trace, device: int, work: pd.DataFrame) -> pd.DataFrame:
 def _host_side(trace: Trace, waits: Intervals, thread: Ints) -> dict[str, Intervals]:
     """The waits for a launch, split by what the host did; `thread` is the launching thread of each owner."""
     found: dict[str, list[Intervals]] = {cause: [] for cause in CAUSES[2:]}
-    anywhere = _host_covers(trace, None)
-    rest = [_where(waits, thread[waits.owner] == code) for code in np.unique(thread[waits.owner])]
-    for code, mine in zip(np.unique(thread[waits.owner]), rest, strict=True):
-        left = _split(found, mine, _host_covers(trace, int(code)))
-        left = _split(found, left, anywhere)
-        found["python"].append(left)
+    rows = _host_rows(trace)
+    anywhere = _covers(trace, rows)
+    codes = distinct(thread[waits.owner])
+    for code in codes:
+        mine = waits if len(codes) == 1 else _where(waits, thread[waits.owner] == code)
+        own = {cause: chosen[trace.events.thread[chosen] == code] for cause, chosen in rows.items()}
+        left = _split(found, mine, _covers(trace, own))
+        found["python"].append(_split(found, left, anywhere))
     return {cause: _together(parts) for cause, parts in found.items()}
 
 
@@ -97,20 +101,20 @@ def _split(found: dict[str, list[Intervals]], rest: Intervals, covers: dict[str,
     return rest
 
 
-def _host_covers(trace: Trace, thread: int | None) -> dict[str, Intervals]:
-    """When one host thread (None: any) was in a blocking call, an allocation, the data loader or an op; by priority."""
-    events = trace.events
+def _host_rows(trace: Trace) -> dict[str, Codes | Ints]:
+    """The blocking calls, allocations, fetches of the data loader and ops of all host threads; by priority."""
     calls = host_calls(trace)
-    kinds = calls["kind"].to_numpy()
-    loader = trace.rows_named(LOADER.search, ("user_annotation", "cpu_op"))
-    rows = {
-        "blocking_call": calls["row"].to_numpy()[kinds == "blocking"],
-        "alloc_call": calls["row"].to_numpy()[kinds == "alloc"],
-        "dataloader": loader,
-        "op_dispatch": trace.rows("cpu_op"),
+    return {
+        "blocking_call": calls["row"].to_numpy()[(calls["kind"] == "blocking").to_numpy()],
+        "alloc_call": calls["row"].to_numpy()[(calls["kind"] == "alloc").to_numpy()],
+        "dataloader": trace.rows_named(LOADER.search, ("user_annotation", "cpu_op")),
+        "op_dispatch": covering_ops(trace),
     }
-    if thread is not None:
-        rows = {cause: chosen[events.thread[chosen] == thread] for cause, chosen in rows.items()}
+
+
+def _covers(trace: Trace, rows: Mapping[str, Codes | Ints]) -> dict[str, Intervals]:
+    """When each cause's rows ran."""
+    events = trace.events
     return {cause: union(events.start_ns[chosen], events.ends_at(chosen)) for cause, chosen in rows.items()}
 
 

@@ -67,10 +67,22 @@ def union_ns(starts: Ints, ends: Ints) -> int:
     return union(starts, ends).total_ns
 
 
+def reached(values: Ints, times: Ints) -> Ints:
+    """How many of the `values`, which ascend, are not after each of the times.
+
+    Whichever are fewer are looked for among the others, as far as the times ascend, too.
+    """
+    if len(values) >= len(times) or np.any(times[1:] < times[:-1]):
+        return np.searchsorted(values, times, side="right")
+    first = np.searchsorted(times, values, side="left")
+    return np.cumsum(np.bincount(first, minlength=len(times) + 1)[:-1])
+
+
 def shared(parts: Intervals, cover: Intervals) -> Intervals:
     """What of `parts` lies inside `cover`, split where the cover has holes; owners are those of `parts`."""
-    first = np.searchsorted(cover.ends, parts.starts, side="right")
-    after = np.searchsorted(cover.starts, parts.ends, side="left")
+    if not len(parts) or not len(cover):
+        return Intervals(parts.starts[:0], parts.ends[:0], parts.owner[:0])
+    first, after = reached(cover.ends, parts.starts), reached(cover.starts, parts.ends - 1)
     count = np.maximum(after - first, 0)
     mine = np.repeat(np.arange(len(parts)), count)
     theirs = np.arange(len(mine)) - np.repeat(np.cumsum(count) - count, count) + np.repeat(first, count)
@@ -96,9 +108,11 @@ def gaps(starts: Ints, ends: Ints) -> Intervals:
     merged = union(starts, ends)
     begin = np.concatenate(([starts.min()], merged.ends))
     until = np.concatenate((merged.starts, [ends.max()]))
+    found = _nonempty(Intervals(begin, until, np.arange(len(begin))))
     moments = np.unique(starts[ends <= starts])
-    between = Intervals(np.append(begin[0], moments), np.append(moments, until[-1]), np.arange(len(moments) + 1))
-    found = shared(Intervals(begin, until, np.arange(len(begin))), between)
+    if len(moments):
+        between = Intervals(np.append(begin[0], moments), np.append(moments, until[-1]), np.arange(len(moments) + 1))
+        found = shared(found, between)
     return Intervals(found.starts, found.ends, np.arange(len(found)))
 
 

@@ -87,17 +87,37 @@ def parent_of(trace: Trace) -> Codes:
     return found
 
 
+@measure
+def covering_ops(trace: Trace) -> Codes:
+    """The rows of the cpu_ops that no op around them covers whole, in order of thread and start.
+
+    While any op runs, one of these does.
+    """
+    table, events, is_cpu_op = ops(trace), trace.events, _are_cpu_ops(trace)
+    rows, above = table["row"].to_numpy(), table["parent"].to_numpy()
+    inside = np.flatnonzero(above >= 0)
+    inside = inside[is_cpu_op[events.category[above[inside]]]]
+    covered = np.zeros(len(rows), np.bool_)
+    covered[inside] = table["end_ns"].to_numpy()[inside] <= events.ends_at(above[inside])
+    found: Codes = rows[is_cpu_op[events.category[rows]] & ~covered]
+    return found
+
+
 def enclosing_op(trace: Trace, thread_codes: Codes | Ints, times_ns: Ints) -> Ints:
     """The row of the innermost cpu_op open on each thread at each time, -1 for none; at its end it is closed."""
     table, events = ops(trace), trace.events
-    is_cpu_op = np.array([category == "cpu_op" for category in events.categories] or [False], np.bool_)
-    known = is_cpu_op[events.category[table["row"].to_numpy()]]
+    known = _are_cpu_ops(trace)[events.category[table["row"].to_numpy()]]
     return _innermost(trace, np.where(known, table["end_ns"].to_numpy(), NEVER), thread_codes, times_ns)
 
 
 def enclosing_slice(trace: Trace, thread_codes: Codes | Ints, times_ns: Ints) -> Ints:
     """As `enclosing_op`, of ops and annotations."""
     return _innermost(trace, ops(trace)["end_ns"].to_numpy(), thread_codes, times_ns)
+
+
+def _are_cpu_ops(trace: Trace) -> Bools:
+    """For each code of a category whether it is that of cpu_ops."""
+    return np.array([category == "cpu_op" for category in trace.events.categories] or [False], np.bool_)
 
 
 def _innermost(trace: Trace, ends: Ints, thread_codes: Codes | Ints, times_ns: Ints) -> Ints:

@@ -10,7 +10,7 @@ import pandas as pd
 from profiler_doctor.analyzer.measures.frames import OURS, frames, own_frames, place_in_source
 from profiler_doctor.analyzer.measures.idle import LOADER
 from profiler_doctor.analyzer.measures.intervals import AT_ONCE, Intervals, union, without
-from profiler_doctor.analyzer.measures.ops import ops
+from profiler_doctor.analyzer.measures.ops import covering_ops, ops
 from profiler_doctor.analyzer.measures.twins import twins
 from profiler_doctor.analyzer.measures.window import used_steps, window
 from profiler_doctor.analyzer.trace import HOST_CALLS, Bools, Codes, Ints, Trace, measure
@@ -38,7 +38,7 @@ def python_gaps(trace: Trace) -> pd.DataFrame:
         marks[["start_ns", "end_ns"]].to_numpy(np.int64) if len(marks) else np.array([[span.start_ns, span.end_ns]])
     )
     events = trace.events
-    busy = (trace.rows("cpu_op"), trace.rows(*HOST_CALLS), trace.rows_named(_otherwise, ("user_annotation",)))
+    busy = (covering_ops(trace), trace.rows(*HOST_CALLS), trace.rows_named(_otherwise, ("user_annotation",)))
     free = Intervals(bounds[:, 0], bounds[:, 1], np.arange(len(bounds)))
     for rows in (part for every in busy for part in np.split(every, range(AT_ONCE, len(every), AT_ONCE))):
         free = _long_left(free, events.start_ns[rows], events.ends_at(rows))

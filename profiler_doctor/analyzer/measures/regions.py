@@ -30,7 +30,7 @@ def region_calls(trace: Trace) -> pd.DataFrame:
     table = ops(trace)
     rows = table["row"].to_numpy(np.int64)
     chosen = _is_region(trace)
-    found = table[chosen[rows]][["row", "name", "thread", "start_ns", "end_ns", "dur_ns", "step"]]
+    found = table.loc[chosen[rows], ["row", "name", "thread", "start_ns", "end_ns", "dur_ns", "step"]]
     found = found.astype({"row": "int64", "name": str}).reset_index(drop=True)
     mine = found["row"].to_numpy(np.int64)
     matches = [REGION.match(name) for name in found["name"]]

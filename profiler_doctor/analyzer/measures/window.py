@@ -92,11 +92,15 @@ def window(trace: Trace) -> Window | None:
 @measure
 def linked_work(trace: Trace) -> pd.DataFrame:
     """GPU work that is launched within the window: columns of `gpu_work`."""
-    work, span = gpu_work(trace), window(trace)
-    linked = work["launch"] >= 0
-    if span is not None:
-        linked &= (work["launch_start_ns"] >= span.start_ns) & (work["launch_start_ns"] < span.end_ns)
-    return _those(work, linked)
+    return _those(gpu_work(trace), in_window(trace, gpu_work(trace)))
+
+
+def in_window(trace: Trace, work: pd.DataFrame) -> pd.Series[bool]:
+    """Which rows of a table of GPU work (columns launch and launch_start_ns) were launched within the window."""
+    span, linked = window(trace), work["launch"] >= 0
+    if span is None:
+        return linked
+    return linked & (work["launch_start_ns"] >= span.start_ns) & (work["launch_start_ns"] < span.end_ns)
 
 
 @measure
@@ -106,7 +110,8 @@ def linked_idle(trace: Trace) -> pd.DataFrame:
     pieces = idle_gaps(trace)
     first, last = work.groupby("device")["start_ns"].min(), work.groupby("device")["end_ns"].max()
     pieces = _those(pieces, pieces["device"].isin(first.index))
-    begins, ends = pieces["device"].map(first), pieces["device"].map(last)
+    places = first.index.get_indexer(pd.Index(pieces["device"]))
+    begins, ends = first.to_numpy()[places], last.to_numpy()[places]
     inside = (pieces["end_ns"] > begins) & (pieces["start_ns"] < ends)
     if (~inside | ((pieces["start_ns"] >= begins) & (pieces["end_ns"] <= ends))).all():
         return _those(pieces, inside)

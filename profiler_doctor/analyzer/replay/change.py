@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -96,16 +96,16 @@ def _pairs(keep: Mapping[int, float]) -> tuple[Ints, Shares]:
 
 def _looked_up(rows: Ints, shares: Shares, wanted: Codes) -> Shares:
     """The share of each wanted row, 1 where it is not among `rows`."""
-    place = np.searchsorted(rows, wanted)
-    there = np.append(rows, -1)[place] == wanted
-    return np.where(there, np.append(shares, 1.0)[place], 1.0)
+    found, there = np.ones(len(wanted)), np.flatnonzero(_among(wanted, rows))
+    found[there] = shares[np.searchsorted(rows, wanted[there])]
+    return found
 
 
-def _among(rows: Codes, chosen: tuple[int, ...]) -> Bools:
+def _among(rows: Codes, chosen: Sequence[int] | Ints) -> Bools:
     """Which of the rows are chosen."""
-    if not chosen:
+    if not len(chosen):
         return np.zeros(len(rows), np.bool_)
-    return np.isin(rows, np.array(chosen, np.int64), kind="table")
+    return np.isin(rows, np.asarray(chosen, np.int64), kind="table")
 
 
 def _latency(score: Score, own_ns: Ints, freed: Bools) -> Ints:
@@ -148,8 +148,9 @@ def _without(score: Score, host: _Host) -> tuple[Ints, Ints]:
     for thread, gone in host.by_thread().items():
         mine = calls.thread == thread
         led = np.flatnonzero(mine | (leader == thread))
-        think[led] -= gone.between(free_from[led], calls.start_ns[led])
-        own[mine] -= gone.between(calls.start_ns[mine], calls.end_ns[mine])
+        until_start = gone.until(calls.start_ns[led])
+        think[led] -= np.maximum(until_start - gone.until(free_from[led]), 0)
+        own[mine] -= np.maximum(gone.until(calls.end_ns[mine]) - until_start[mine[led]], 0)
     return np.maximum(think, 0), np.maximum(own, 0)
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from profiler_doctor.analyzer.kinds import Edit
+from profiler_doctor.analyzer.measures.intervals import reached
 from profiler_doctor.analyzer.trace import Bools, Ints
 
 Shares = npt.NDArray[np.float64]
@@ -27,7 +28,7 @@ class Removed:
         if not len(self.start_ns):
             return np.zeros(len(times_ns), np.int64)
         before = np.concatenate(([0.0], np.cumsum((self.end_ns - self.start_ns) * self.share)))
-        piece = np.searchsorted(self.start_ns, times_ns, side="right")
+        piece = reached(self.start_ns, times_ns)
         last = piece - 1  # before the first piece that is the last one, of which nothing counts
         beyond = np.maximum(self.end_ns[last] - times_ns, 0) * self.share[last]
         gone: Ints = np.where(piece > 0, before[piece] - beyond, 0.0).astype(np.int64)
@@ -65,7 +66,8 @@ def removed(starts: Ints, ends: Ints, keep: Shares) -> Removed:
     The intervals must be of one thread: time is only shared out along one line of work.
     """
     lost = 1.0 - np.clip(keep, 0.0, 1.0)
-    edges = np.unique(np.concatenate((starts, ends)))
+    edges = np.sort(np.concatenate((starts, ends)), kind="stable")
+    edges = edges[np.append(True, edges[1:] > edges[:-1])[: len(edges)]]
     if len(edges) < 2:
         return Removed(edges[:0], edges[:0], np.empty(0))
     first, last = np.searchsorted(edges, starts), np.searchsorted(edges, ends)

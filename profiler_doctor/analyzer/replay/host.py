@@ -55,7 +55,7 @@ class Calls:
     @property
     def free_from_ns(self) -> Ints:
         """When the call that each one follows ended; 0 for the window's start."""
-        return np.where(self.after >= 0, np.append(self.end_ns, 0)[self.after], 0)
+        return np.append(self.end_ns, 0)[self.after]
 
 
 def calls_in(trace: Trace, window: Window) -> Calls:

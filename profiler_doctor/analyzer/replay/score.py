@@ -70,9 +70,8 @@ def least_ns(score: Score) -> int:
 
     Work that runs aside can hide behind the rest, but not behind itself: the longer of the two unions counts.
     """
-    order = score.by_start
-    works, aside = score.works, score.aside[order]
-    start, end, device = works.start_ns[order], works.end_ns[order], works.device[order]
-    stays = (works.call[order] >= 0) & ~score.dropped[order]
-    parts = [stays & (device == one) & (aside == beside) for one in distinct(device) for beside in (False, True)]
+    works, start, end = score.works, score.works.start_ns, score.works.end_ns
+    stays = score.by_start[((works.call >= 0) & ~score.dropped)[score.by_start]]
+    device, aside = works.device[stays], score.aside[stays]
+    parts = [stays[(device == one) & (aside == beside)] for one in distinct(device) for beside in (False, True)]
     return max((union_ns(start[part], end[part]) for part in parts), default=0)
