@@ -55,7 +55,8 @@ def test_written_out_attention_is_found_and_what_is_between_the_products_is_at_s
     assert seen.evidence["scores"] == SCORES
     assert seen.evidence["ops_between"] == ["aten::div", "aten::softmax"]
     assert seen.intervals_ns == ((1_010_000, 1_500_000), (2_010_000, 2_500_000))
-    assert outcome.findings[0].stake.share == pytest.approx(0.2)
+    # of 400 µs the products stay, 200, an exp of 0.3 ns for each of 8 · 32² pairs, and 20 µs for the call
+    assert outcome.findings[0].stake.share == pytest.approx((200_000 - 2_457.6 - 20_000) / 1_000_000, rel=1e-4)
 
 
 @pytest.mark.parametrize(

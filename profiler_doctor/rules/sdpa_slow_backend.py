@@ -7,17 +7,17 @@ What it finds
     memory-efficient kernels, though flash attention takes their shapes.
 
 Why it costs
-    With `is_causal=True` the kernel leaves out the pairs above the diagonal, half of all (on a CPU in blocks of 512
-    tokens, so that short sequences save the mask alone). A mask is read for every pair, nothing is left out, and on a
-    GPU it rules the flash kernels out altogether.
+    With `is_causal=True` the kernel leaves out the pairs above the diagonal, half of all. A mask is read for every
+    pair, nothing is left out, and on a GPU it rules the flash kernels out altogether.
 
 What to do
     Leave the mask away and pass `is_causal=True`. Where no mask is in the way, see what `sdpa_kernel` or
     `torch.backends.cuda` has switched off, and ask `torch.backends.cuda.can_use_flash_attention(params, debug=True)`.
 
 When not to
-    A mask that also hides padding is another mask: pass it. Flash attention is not deterministic in its backward pass,
-    which is a reason to have switched it off.
+    A mask that also hides padding is another mask: pass it. On a CPU blocks of 512 tokens are left out as a whole, so
+    that fewer tokens save the mask alone, a twentieth to a fifth of the call. Flash attention is not deterministic in
+    its backward pass, which is a reason to have switched it off.
 
 Source
     PyTorch's documentation of scaled_dot_product_attention; Dao 2023 (FlashAttention-2); RULES.md, ATT002.
@@ -32,6 +32,7 @@ import numpy as np
 from profiler_doctor.analyzer.kinds import Edit, Has, Limits, Rule, Sighting, Threshold
 from profiler_doctor.analyzer.measures.chains import enclosing
 from profiler_doctor.analyzer.measures.element_types import peak_name
+from profiler_doctor.analyzer.measures.flash_on_cpu import causal_share
 from profiler_doctor.analyzer.measures.products import capability, peak_at
 from profiler_doctor.analyzer.measures.sdpa import Sdpa, sdpas
 from profiler_doctor.analyzer.measures.share import intervals_of, share, whole
@@ -44,10 +45,6 @@ SLOW = ("attention_math", "efficient_attention")
 WIDEST_HEAD = 256
 OF_PEAK = 0.5
 """What flash attention reaches of the peak rate (RULES.md; its authors report up to 0.73)."""
-CPU_BLOCK = 512
-"""Keys that torch's CPU kernel takes at once (measured: of 512 tokens is_causal saves nothing, of 1,024 a quarter)."""
-CPU_MASK_SHARE = 0.2
-"""Of a masked call on a CPU that goes into the mask: 8 to 32 %, measured for 256 to 2,048 tokens of either type."""
 TORCH_TYPES = {"bool": "bool", "float": "float32", "c10::Half": "float16", "c10::BFloat16": "bfloat16"}
 """The profiler's name of a type → torch's."""
 
@@ -81,7 +78,7 @@ def _sighting(trace: Trace, calls: list[Sdpa], about: str) -> Sighting:
         },
         intervals_ns=intervals_of(trace, rows),
         edit=_edit(trace, calls),
-        basis="flash attention at half the peak rate, or without the pairs above the diagonal",
+        basis="flash attention at half the peak rate, or without the mask and the pairs above the diagonal",
     )
 
 
@@ -128,7 +125,7 @@ def _edit(trace: Trace, calls: list[Sdpa]) -> Edit:
     """On a GPU the kernels shrink to what flash attention takes; on a CPU the call to the pairs that are needed."""
     work = linked_work(trace)
     if not len(work):
-        return Edit(keep={call.row: _needed_on_cpu(call) for call in calls})
+        return Edit(keep=_needed_on_cpu(trace, calls))
     around = enclosing(trace, work["op"].to_numpy(np.int64), np.array([call.row for call in calls], np.int64))
     device = int(work["device"].iloc[0])
     stays = {call.row: _flash_share(trace, call, device) for call in calls}
@@ -151,10 +148,17 @@ def _needed(call: Sdpa) -> float:
     return (tokens + 1) / (2 * tokens) if call.mask is not None or call.causal else 1.0
 
 
-def _needed_on_cpu(call: Sdpa) -> float:
-    """There the kernel leaves out whole blocks of keys only, and a mask that is gone need not be added."""
-    blocks = -(-call.key.dims[-2] // CPU_BLOCK)
-    return (blocks + 1) / (2 * blocks) * (1 - CPU_MASK_SHARE)
+def _needed_on_cpu(trace: Trace, calls: list[Sdpa]) -> dict[int, float]:
+    """Calls of the same shapes count as the quickest of them: the others waited for the CPU."""
+    alike: dict[tuple[object, ...], list[Sdpa]] = {}
+    for call in calls:
+        assert call.mask is not None
+        alike.setdefault((call.query, call.key, call.mask), []).append(call)
+    return {
+        call.row: causal_share(trace, call, min(one.time_ns for one in several))
+        for several in alike.values()
+        for call in several
+    }
 
 
 RULE = Rule(

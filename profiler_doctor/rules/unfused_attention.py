@@ -26,9 +26,10 @@ from collections.abc import Iterable
 
 from profiler_doctor.analyzer.kinds import Edit, Has, Limits, Rule, Sighting, Threshold
 from profiler_doctor.analyzer.measures.attention import Attention, attentions
+from profiler_doctor.analyzer.measures.flash_on_cpu import fused_ns
 from profiler_doctor.analyzer.measures.share import intervals_of, rows_in_window, share, whole
 from profiler_doctor.analyzer.measures.source import where_of
-from profiler_doctor.analyzer.measures.window import window
+from profiler_doctor.analyzer.measures.window import linked_work, window
 from profiler_doctor.analyzer.trace import Trace
 
 
@@ -37,7 +38,7 @@ def find(trace: Trace, limits: Limits) -> Iterable[Sighting]:
     plain = [found for found in attentions(trace) if not found.weights_used and _pairs(found) >= limits["pairs"]]
     inside = set(rows_in_window(trace, [found.softmax for found in plain]).tolist())
     plain = [found for found in plain if found.softmax in inside]
-    span = window(trace)
+    span, on_gpu = window(trace), len(linked_work(trace)) > 0
     if not plain or span is None:
         return
     between = [row for found in plain for row in found.between]
@@ -53,9 +54,36 @@ def find(trace: Trace, limits: Limits) -> Iterable[Sighting]:
             "share": share(trace, between),
         },
         intervals_ns=_intervals(trace, plain),
-        edit=Edit(keep=dict.fromkeys(between, 0.0)),
-        basis="the two matrix products alone",
+        edit=Edit(keep=dict.fromkeys(between, 0.0)) if on_gpu else _on_cpu(trace, plain),
+        basis="the two matrix products alone" if on_gpu else "each as one call, from the time of its products",
     )
+
+
+def _on_cpu(trace: Trace, found: list[Attention]) -> Edit:
+    """What one call takes stays, of the products first. Attentions of the same ops on the same shapes count as the
+    quickest: the others waited for the CPU."""
+    alike: dict[tuple[object, ...], list[Attention]] = {}
+    for one in found:
+        alike.setdefault((one.shape, *trace.events.names_at(_rows(one))), []).append(one)
+    keep: dict[int, float] = {}
+    for several in alike.values():
+        scores, output, *between = trace.events.dur_ns[[_rows(one) for one in several]].min(axis=0).tolist()
+        left = fused_ns(trace, several[0], (scores, output), _is_causal(trace, several[0]))
+        products = min(left / max(scores + output, 1), 1.0)
+        rest = min(max(left - scores - output, 0.0) / max(sum(between), 1), 1.0)
+        for one in several:
+            keep |= dict.fromkeys((one.scores, one.output), products) | dict.fromkeys(one.between, rest)
+    return Edit(keep=keep)
+
+
+def _rows(found: Attention) -> list[int]:
+    return [found.scores, found.output, *found.between]
+
+
+def _is_causal(trace: Trace, found: Attention) -> bool:
+    """Whether a causal mask of its shape was seen."""
+    masks = trace.facts.masks if trace.facts else ()
+    return any(mask.causal and mask.dims[-2:] == found.shape[-2:] for mask in masks)
 
 
 def _pairs(found: Attention) -> int:

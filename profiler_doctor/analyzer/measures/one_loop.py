@@ -29,6 +29,7 @@ from math import prod
 from profiler_doctor.analyzer.kinds import Edit
 from profiler_doctor.analyzer.measures.chains import Chain, full, fusing, in_place, result_type
 from profiler_doctor.analyzer.measures.element_types import width
+from profiler_doctor.analyzer.measures.function_prices import price_ns
 from profiler_doctor.analyzer.measures.operands import operands
 from profiler_doctor.analyzer.measures.window import linked_work, window
 from profiler_doctor.analyzer.trace import Trace
@@ -48,10 +49,6 @@ OWN_PRICE = {
 }  # fmt: skip
 PRODUCTS_DO = {"-2", "-1", "-0.5", "0.5", "1", "2", "3", "4"}
 """Exponents that torch takes by multiplying, dividing and roots."""
-TYPICAL_NS = {
-    "exp float": 0.3, "tanh float": 1.6, "erf float": 0.5, "exp double": 0.8, "tanh double": 3.5, "erf double": 2.6,
-}  # fmt: skip
-"""Of one element on one thread with AVX-512, for recordings without a measured price."""
 COLD_CALL_NS, WARM_CALL_NS = 80_000, 15_000
 """The call of a compiled function (guards, buffers, one kernel), after larger tensors went through the caches and not;
 measured 60 to 90 and 15 µs, less what calling the single ops takes."""
@@ -131,11 +128,8 @@ def _op(trace: Trace, row: int, took_ns: int, size: int) -> _Op:
 
 def _function_ns(trace: Trace, op: _Op, quickest: _Op, size: int) -> float:
     if op.name in PRICED:
-        facts = trace.facts
         wide = any(operand.type == "double" for operand in full(trace, op.row, size))
-        priced = f"{PRICED[op.name]} {'double' if wide else 'float'}"
-        price = (facts.function_ns if facts else {}).get(priced, TYPICAL_NS[priced])
-        return price * size / max(facts.threads if facts else 1, 1)
+        return price_ns(trace, f"{PRICED[op.name]} {'double' if wide else 'float'}") * size
     if op.name not in OWN_PRICE or (op.name == "pow" and _exponent(trace, op.row) in PRODUCTS_DO):
         return 0.0
     return max(op.time_ns - quickest.time_ns * max(op.bytes / quickest.bytes, 1.0), 0.0)
