@@ -18,6 +18,7 @@ from profiler_doctor.analyzer.capture.budget import Budget
 from profiler_doctor.analyzer.capture.captured import Options
 from profiler_doctor.analyzer.capture.child.jax_compare import JaxShadow
 from profiler_doctor.analyzer.capture.child.jax_jitted import Compiled, Function, listen
+from profiler_doctor.analyzer.capture.child.jax_observe import JaxObserve
 from profiler_doctor.analyzer.capture.child.jax_session import JaxMarks
 from profiler_doctor.analyzer.capture.child.jax_steps import Looking
 from profiler_doctor.analyzer.capture.launch import Target
@@ -249,3 +250,15 @@ def test_a_script_that_calls_a_compiled_function_has_steps_and_nothing_is_found_
     trace = read(captured.trace_file).with_capture(captured.facts, None)
     assert len(steps(trace)) == 5
     assert not ask(RULE, trace)
+
+
+def test_kinds_of_shapes_and_functions_that_take_each_others_place_are_counted(marks: JaxMarks) -> None:
+    session = SimpleNamespace(torch=jax, plan=Plan(mode="observe", folder=""))
+    observe = JaxObserve(session, marks)  # type: ignore[arg-type]  # what it uses of one
+    marks.conductor = SimpleNamespace(on_root_call=observe.on_root_call, on_boundary=lambda *_: None)  # type: ignore[assignment]
+    marks.looking = Looking(marks.found)
+    for rows in range(1, 7):
+        quick = jax.jit(scaled)
+        quick(jnp.ones(rows // 2))
+    assert marks.calls == 3  # with 2, 2 and 3 rows
+    assert (len(observe._shapes), observe._objects) == (2, 3)

@@ -100,10 +100,14 @@ class OptimizerFacts:
 
 @dataclass(frozen=True, kw_only=True)
 class GrowthFacts:
-    """What stayed alive from step to step, counted at three boundaries equally far apart."""
+    """What stayed alive from step to step, counted at three boundaries."""
 
     steps: int
     """Between the first and the last count."""
+    steps_between: int = 0
+    """Between the first and the second count; 0: half of them."""
+    nodes_in_one_step: int | None = None
+    """Added from the first boundary to the very next one; None where nobody looked."""
     nodes_before: int
     nodes_between: int = 0
     nodes_after: int
@@ -222,6 +226,10 @@ class JaxFacts:
     jitted: bool = False
     """The script compiles that function with `jax.jit`."""
     loops: tuple[SampleLoopFacts, ...] = ()
+    shapes: int = 0
+    """Kinds of arguments by their shapes that the function was given in its first calls; 0: not known."""
+    objects: int = 0
+    """Compiled functions that stood in its place in those calls: more than one where the loop compiles it anew."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,19 +1,42 @@
-"""The compiled programs that a step of JAX starts, and the time in which XLA computes them on a CPU."""
+"""The compiled programs that a step of JAX starts, the time in which XLA computes them on a CPU, and compiling them."""
 
 from __future__ import annotations
 
 import re
 
 import numpy as np
+import pandas as pd
 
 from profiler_doctor.analyzer.measures.intervals import union_ns
+from profiler_doctor.analyzer.measures.ops import ops, outermost_named
 from profiler_doctor.analyzer.measures.steps import step_at, steps
-from profiler_doctor.analyzer.trace import Ints, Trace
+from profiler_doctor.analyzer.trace import Ints, Trace, measure
 
 STARTED = re.compile(r"\w*Executable::ExecuteHelper")
 """What XLA's profiler calls the start of a compiled program."""
 COMPUTED = re.compile(r"ThunkExecutor::Execute")
 """... and the time in which the CPU computes one."""
+
+COMPILED = re.compile(r"backend_compile(_and_load)?$|lower_sharding_computation$")
+"""What JAX calls its work on a program that is not there yet: writing it for XLA, and XLA's own."""
+CALLED = re.compile(r"PjitFunction\((?P<name>.+)\)$")
+"""What JAX calls the call of a compiled function; its own operations are such functions too."""
+
+
+@measure
+def compilations(trace: Trace) -> pd.DataFrame:
+    """Each piece of work on a program that was not there yet, within a marked step, in time order.
+
+    Columns: row, start_ns, end_ns, dur_ns, step (index), function (the outermost compiled function that was called:
+    "predict"; "" none).
+    """
+    rows = trace.rows_named(COMPILED.match, ("cpu_op",))
+    rows = np.unique(outermost_named(trace, rows, COMPILED.match))
+    table = ops(trace)
+    found = table[table["row"].isin(rows) & (table["step"] >= 0)].sort_values("start_ns", ignore_index=True)
+    calls = outermost_named(trace, found["row"].to_numpy(np.int64), CALLED.match)
+    names = ["" if row < 0 else CALLED.sub(r"\g<name>", trace.events.name_of(int(row))) for row in calls]
+    return found[["row", "start_ns", "end_ns", "dur_ns", "step"]].assign(function=names)
 
 
 def programs_a_step(trace: Trace) -> float:

@@ -28,6 +28,8 @@ from profiler_doctor.analyzer.facts import Facts, JaxFacts, RootFacts, SampleLoo
 from profiler_doctor.analyzer.kinds import Root
 
 TIMED_BEFORE = 3
+SEEN_CALLS = 64
+"""Calls whose arguments' shapes are looked at."""
 FILE = ".xplane.pb"
 
 
@@ -46,6 +48,9 @@ class JaxObserve:
         self._begun_ns = time.monotonic_ns()
         self._warm_up_steps = 0
         self._cut: list[str] = []
+        self._shapes: set[str] = set()
+        self._objects = 0
+        self._object: Any = None
 
     def on_boundary(self, index: int, now_ns: int) -> None:  # noqa: ARG002  # that was before waiting for the step's end
         """The step before is over; do what is due, then let the next one begin."""
@@ -60,7 +65,13 @@ class JaxObserve:
         self._stopwatch.restart()
 
     def on_root_call(self, root: Root) -> None:
-        """The function is called as it is."""
+        """The function is called as it is; what it is given at first is seen."""
+        if self.marks.calls > SEEN_CALLS:
+            return
+        self._objects += root.call is not self._object
+        self._object = root.call
+        leaves = self.session.torch.tree_util.tree_leaves((root.args, dict(root.kwargs)))
+        self._shapes.add(" ".join(str(getattr(leaf, "shape", "")) for leaf in leaves))
 
     def finish(self) -> None:
         """The script has ended: keep what was recorded of whole steps, and tell what was seen."""
@@ -143,6 +154,8 @@ class JaxObserve:
                 file=place.file if place is not None else "",
                 line=place.line if place is not None else 0,
                 jitted=place is not None and place.jitted,
+                shapes=len(self._shapes),
+                objects=self._objects,
                 loops=tuple(_loop(passed) for passed in self.marks.passed),
             ),
         )
