@@ -11,8 +11,10 @@ from profiler_doctor.analyzer.measures.nodes import Node, missed_fusions, nodes_
 from profiler_doctor.analyzer.plugins import Found
 from profiler_doctor.analyzer.reading import read
 from profiler_doctor.rules.missed_fusion import RULE
+from tests import onnx_graphs
 from tests.asking import ask
 from tests.ort_profile import profile
+from tests.watched import recorded
 
 GELU = ["Div", "Erf", "Add", "Mul", "Mul"]
 
@@ -32,6 +34,8 @@ def found(operators: str) -> list[tuple[str, int]]:
         ("MatMul Div Add Softmax MatMul", ("Attention", 5)),
         ("FusedMatMul Softmax MatMul", ("Attention", 3)),  # the scale and the transpose of the keys are in the first
         ("Slice Slice Neg Concat Mul Add", ("RotaryEmbedding", 6)),
+        ("Slice Neg Slice Concat Mul Add", ("RotaryEmbedding", 6)),
+        ("Split Neg Concat Mul Mul Add", ("RotaryEmbedding", 6)),  # as ONNX Runtime orders it: one product is of x
     ],
 )
 def test_each_chain_is_known_by_its_operators(operators: str, becomes: tuple[str, int]) -> None:
@@ -107,3 +111,18 @@ def test_a_file_that_is_no_model_has_no_nodes(tmp_path: Path) -> None:
 
 def test_a_real_profile_of_fused_operators_misses_nothing(shared: Path) -> None:
     assert ask(RULE, read(shared / "traces" / "ort_olive_profile.json.gz")) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("halves", [True, False], ids=["spelled out", "only multiplied"])
+def test_a_rotation_that_the_runtime_leaves_spelled_out_is_found_in_a_real_run(tmp_path: Path, halves: bool) -> None:
+    pytest.importorskip("onnxruntime")
+    onnx_graphs.rotated(tmp_path / "net.onnx", halves)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(tmp_path)
+        captured = recorded("net.onnx", steps=4)
+    assert captured.trace_file is not None
+
+    found = ask(RULE, read(captured.trace_file).with_capture(captured.facts, None))
+
+    assert [one.evidence["becomes"] for one in found] == (["RotaryEmbedding"] if halves else [])

@@ -24,7 +24,7 @@ FUSIONS = {
     "Gelu": r"(?:Div|Mul) Erf Add Mul(?: Mul)?",
     "FastGelu": r"(?:Pow|Mul Mul) Mul Add Mul Tanh Add Mul(?: Mul)?",
     "Attention": r"(?:Fused)?MatMul (?:(?:Div|Mul|Add|Where) )*Softmax (?:Cast )?(?:Fused)?MatMul",
-    "RotaryEmbedding": r"(?:Slice Slice|Split) Neg Concat Mul Add",
+    "RotaryEmbedding": r"(?:(?:Slice Slice|Split)(?: Mul)? Neg|Slice Neg Slice)(?: Mul)? Concat Mul(?: Mul)? Add",
     "one Cast": "Cast Cast",
     "one Transpose": "Transpose Transpose",
 }
