@@ -19,6 +19,7 @@ from profiler_doctor.analyzer.capture.captured import Options
 from profiler_doctor.analyzer.capture.child.jax_compare import JaxShadow
 from profiler_doctor.analyzer.capture.child.jax_jitted import Compiled, Function, listen
 from profiler_doctor.analyzer.capture.child.jax_observe import JaxObserve
+from profiler_doctor.analyzer.capture.child.jax_samples import Row
 from profiler_doctor.analyzer.capture.child.jax_session import JaxMarks
 from profiler_doctor.analyzer.capture.child.jax_steps import Looking
 from profiler_doctor.analyzer.capture.launch import Target
@@ -262,3 +263,28 @@ def test_kinds_of_shapes_and_functions_that_take_each_others_place_are_counted(m
         quick(jnp.ones(rows // 2))
     assert marks.calls == 3  # with 2, 2 and 3 rows
     assert (len(observe._shapes), observe._objects) == (2, 3)
+
+
+def test_calls_out_of_a_comprehension_over_an_array_are_samples_and_those_over_a_list_may_be_batches() -> None:
+    row = Row()
+
+    def called(_: Any) -> None:
+        row.called(sys._getframe(1))
+
+    xs = jnp.ones((5, 2))
+    for _ in range(3):
+        [called(x) for x in [*xs]]
+        [called(x) for x, _ in zip(xs, xs, strict=True)]
+        called(xs)
+    assert row.samples == 0
+    for many in (xs, xs, [0] * 0, range(2)):
+        [called(x) for x in many]
+    assert (row.longest, row.samples, row.file) == (5, 12, __file__)
+    import numpy
+
+    [called(x) for x in numpy.ones(4)]
+    assert (row.longest, row.samples) == (5, 16)
+    assert (
+        row.function
+        == "test_calls_out_of_a_comprehension_over_an_array_are_samples_and_those_over_a_list_may_be_batches"
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import textwrap
+import time
 from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
@@ -15,13 +16,18 @@ from profiler_doctor.analyzer.capture.child.jax_compare import JaxShadow
 from profiler_doctor.analyzer.capture.child.jax_jitted import Compiled, Function, listen
 from profiler_doctor.analyzer.capture.child.jax_samples import SampleWatch, watched
 from profiler_doctor.analyzer.capture.child.sample_loops import loops_in
-from profiler_doctor.analyzer.kinds import Root, Unsuitable
+from profiler_doctor.analyzer.capture.launch import Target
+from profiler_doctor.analyzer.capture.plan import StepSource
+from profiler_doctor.analyzer.kinds import Machine, Root, Unsuitable
+from profiler_doctor.analyzer.trial import TrialRequest, trials
+from profiler_doctor.analyzer.trial_program import Program
 from profiler_doctor.fixes.jax_vmap import FIX
 
 pytestmark = pytest.mark.skipif(find_spec("jax") is None, reason="jax is not installed")
 jax: Any = pytest.importorskip("jax")
 jnp = jax.numpy
 
+MACHINE = Machine(device="cpu", torch=None, cpu_flags=frozenset(), cpus=2, threads=1, has_root=True, training=False)
 HEAD = """\
 import jax
 import jax.numpy as jnp
@@ -218,3 +224,39 @@ def test_calls_of_a_compiled_function_are_counted_as_well(tmp_path: Path) -> Non
         assert jnp.allclose(treated(P, XS), module.step(P, XS), rtol=1e-5)
         assert treated.note == "mapped 5 calls of one() in step()"
     assert SampleWatch.open is None
+
+
+SCRIPT = """
+    import jax
+    import jax.numpy as jnp
+
+    def predict(weights, x):
+        for weight in weights:
+            x = jnp.tanh(weight @ x)
+        return x
+
+    def step(weights, xs):
+        return jnp.stack([predict(weights, x) for x in xs])
+
+    key = jax.random.PRNGKey(0)
+    weights = [jax.random.normal(jax.random.fold_in(key, n), (16, 16)) for n in range(3)]
+    xs = jax.random.normal(key, (64, 16))
+    while True:
+        step(weights, xs).block_until_ready()
+"""
+
+
+@pytest.mark.slow
+def test_a_loop_over_samples_is_verified_with_vmap(tmp_path: Path) -> None:
+    script = tmp_path / "model.py"
+    script.write_text(textwrap.dedent(SCRIPT), encoding="utf-8")
+    source = StepSource(kind="module", pattern=("function",), words="calls", function=f"{script}:10:step")
+    logs = tmp_path / "trials"
+    logs.mkdir()
+    program = Program(target=Target(script=str(script)), folder=logs, source=source, machine=MACHINE)
+    request = TrialRequest(program=program, deadline_ns=time.monotonic_ns() + 200 * 10**9)
+    [trial] = trials(request, [FIX])
+    assert trial.verdict == "verified", trial.reason
+    assert trial.speedup is not None
+    assert trial.speedup > 1.5
+    assert trial.outputs_equal is True

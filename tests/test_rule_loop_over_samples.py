@@ -13,13 +13,15 @@ from tests.trace_builder import TraceBuilder
 US = 1000
 
 
-def recorded(folder: Path, *, calls: int = 8, computing_us: int = 100, jitted: bool = False) -> Trace:
+def recorded(
+    folder: Path, *, calls: int = 8, computing_us: int = 100, jitted: bool = False, outside: bool = False
+) -> Trace:
     """Two steps of 1 ms, for some of which XLA computes."""
     built = TraceBuilder()
     for step in (0, 1):
         built.step(step, step * 1000 * US, 1000 * US)
         built.op("ThunkExecutor::Execute", step * 1000 * US + 10 * US, computing_us * US)
-    loop = SampleLoopFacts(callee="predict()", function="step()", file="train.py", line=9, calls=calls)
+    loop = SampleLoopFacts(callee="predict()", function="step()", file="train.py", line=9, calls=calls, outside=outside)
     facts = JaxFacts(version="0.10.2", function="step()", file="train.py", line=7, jitted=jitted, loops=(loop,))
     return built.trace(folder).with_capture(Facts(jax=facts), None)
 
@@ -40,6 +42,12 @@ def test_where_xla_computes_most_of_the_time_only_a_compiled_step_is_told(tmp_pa
     assert ask(RULE, recorded(tmp_path, computing_us=499))
     assert not ask(RULE, recorded(tmp_path, computing_us=501))
     assert ask(RULE, recorded(tmp_path, computing_us=501, jitted=True))
+
+
+def test_where_each_step_is_a_sample_it_says_so_and_xlas_time_counts_for_compiled_functions_too(tmp_path: Path) -> None:
+    [seen] = ask(RULE, recorded(tmp_path, jitted=True, outside=True))
+    assert "8 in a row" in seen.message
+    assert not ask(RULE, recorded(tmp_path, jitted=True, outside=True, computing_us=501))
 
 
 def test_scripts_of_torch_and_those_without_such_a_loop_are_silent(tmp_path: Path) -> None:

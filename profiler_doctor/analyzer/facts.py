@@ -212,6 +212,8 @@ class SampleLoopFacts:
     """Where the loop begins."""
     calls: int
     """In one step, each with arguments of the same shapes."""
+    outside: bool = False
+    """It stands around the function that makes the steps, which are samples; `calls` are those of one loop."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,8 +3,9 @@
 What it finds
     A loop in a function that makes the steps, or in one that it calls, that calls a function of the script's own at
     least 8 times in a step, each time with arguments of the same shapes, and carries nothing from one call to the next:
-    a list comprehension, a sum, a loop that does nothing but append. Where the function that makes the steps is not
-    compiled, only if XLA computes for less than half of the step.
+    a list comprehension, a sum, a loop that does nothing but append. Also where each step is such a call, out of a
+    comprehension over an array. If the loop itself is not compiled, only if XLA computes for less than half of the
+    time.
 
 Why it costs
     Each sample pays for the start of each program, and for Python; matrices that could be multiplied at once are read
@@ -36,13 +37,15 @@ def find(trace: Trace, limits: Limits) -> Iterable[Sighting]:
     """A finding for each loop."""
     facts = trace.facts.jax if trace.facts is not None else None
     share = computed_share(trace)
-    if facts is None or share is None or (share > limits["computed"] and not facts.jitted):
+    if facts is None or share is None:
         return
     for loop in facts.loops:
-        if loop.calls >= limits["calls"]:
+        unrolled = facts.jitted and not loop.outside
+        if loop.calls >= limits["calls"] and (unrolled or share <= limits["computed"]):
             yield Sighting(
-                message=f"{loop.callee} is called for one sample after the other, {loop.calls} times in a step, in a "
-                f"loop of {loop.function}; `jax.vmap` computes them at once.",
+                message=f"{loop.callee} is called for one sample after the other, {loop.calls} "
+                f"{'in a row' if loop.outside else 'times in a step'}, in a loop of {loop.function}; `jax.vmap` "
+                "computes them at once.",
                 where=Where(file=loop.file, line=loop.line),
                 evidence={"calls": loop.calls, "callee": loop.callee, "computed_share": share},
             )

@@ -18,7 +18,7 @@ from typing import Any
 
 from profiler_doctor.analyzer.capture import processors
 from profiler_doctor.analyzer.capture.child import control
-from profiler_doctor.analyzer.capture.child.jax_samples import Passed, SampleWatch
+from profiler_doctor.analyzer.capture.child.jax_samples import Passed, Row, SampleWatch
 from profiler_doctor.analyzer.capture.child.jax_session import JaxMarks
 from profiler_doctor.analyzer.capture.child.observe import FEWEST_WITH_A_COLD_ONE, MAX_WARM_UP, TIMED_AFTER
 from profiler_doctor.analyzer.capture.child.own_code import short
@@ -40,6 +40,7 @@ class JaxObserve:
         self.session = session
         self.marks = marks
         marks.samples = SampleWatch()  # of the first step, which is a cold one
+        marks.row = Row()
         self.recording = Recording(session.torch)
         self.phase: Callable[[int], None] = self._warm_up
         self._cold_ns: int | None = None
@@ -156,7 +157,7 @@ class JaxObserve:
                 jitted=place is not None and place.jitted,
                 shapes=len(self._shapes),
                 objects=self._objects,
-                loops=tuple(_loop(passed) for passed in self.marks.passed),
+                loops=(*map(_loop, self.marks.passed), *_row(self.marks)),
             ),
         )
         self.session.write("facts.json", json.dumps(asdict(facts)))
@@ -211,6 +212,15 @@ def _loop(passed: Passed) -> SampleLoopFacts:
     return SampleLoopFacts(
         callee=passed.callee, function=f"{loop.function}()", file=short(loop.file), line=loop.line, calls=passed.calls
     )
+
+
+def _row(marks: JaxMarks) -> tuple[SampleLoopFacts, ...]:
+    row, function = marks.row, marks.function
+    if row is None or function is None or not row.samples:
+        return ()
+    holder = "the script" if row.function == "<module>" else f"{row.function}()"
+    place = {"file": short(row.file), "line": row.line}
+    return (SampleLoopFacts(callee=function.name, function=holder, calls=row.longest, outside=True, **place),)  # type: ignore[arg-type]
 
 
 def _root(name: str, calls: int) -> RootFacts:

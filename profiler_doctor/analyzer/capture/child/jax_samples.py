@@ -11,13 +11,15 @@ from types import CodeType, FrameType
 from typing import Any
 
 from profiler_doctor.analyzer.capture.child.jax_jitted import Compiled
-from profiler_doctor.analyzer.capture.child.own_code import is_own_file, own_frames
+from profiler_doctor.analyzer.capture.child.own_code import JAXS_OWN, is_own_file, own_frames
 from profiler_doctor.analyzer.capture.child.printing import Printing
 from profiler_doctor.analyzer.capture.child.sample_loops import SampleLoop, loops_in
 from profiler_doctor.analyzer.capture.child.shapes import Shapes
 
 FEWEST = 4
 """Samples from which on a loop is told."""
+MOST_SAMPLES = 4096
+"""... and from which on no more are counted."""
 COMPREHENSIONS = ("<listcomp>", "<genexpr>")
 
 
@@ -94,6 +96,51 @@ class SampleWatch:
                 seen = self._seen.setdefault((loop, code, callee), _Seen())
                 seen.calls += 1
                 seen.kinds += seen.shapes.new(given, {})
+
+
+@dataclass
+class Row:
+    """Calls of the function that makes the steps, out of one comprehension over an array: each step is a sample."""
+
+    samples: int = 0
+    """In all such comprehensions so far."""
+    longest: int = 0
+    """In one of them: in the first one some were called before that was known to be a step."""
+    file: str = ""
+    line: int = 0
+    function: str = ""
+    _frame: FrameType | None = None
+    _here: int = 0
+
+    def called(self, caller: FrameType | None) -> None:
+        """One call of it. Outside of what we have seen enough of nothing is looked at."""
+        own = next(own_frames(caller), None)
+        if own is None or own.f_code.co_name not in COMPREHENSIONS or self.samples >= MOST_SAMPLES:
+            return
+        if own is not self._frame:
+            if not _over_array(own.f_locals.get(".0")):
+                return
+            self._here = 0
+            self.file, self.line, self._frame = own.f_code.co_filename, own.f_lineno, own
+            self.function = own.f_back.f_code.co_name if own.f_back is not None else ""
+        self.samples += 1
+        self._here += 1
+        self.longest = max(self.longest, self._here)
+        if self.samples == MOST_SAMPLES:
+            self._frame = None  # it may hold arrays
+
+
+def _over_array(iterator: Any) -> bool:
+    """Whether an iterator goes over an array's rows, or over numbers; the items of a list may be batches themselves."""
+    made_by = getattr(getattr(iterator, "gi_code", None), "co_filename", "")
+    return JAXS_OWN in made_by or type(iterator) in (type(iter(range(0))), type(iter(_Sequence())))
+
+
+class _Sequence:
+    """Python goes over NumPy's arrays as it goes over one of these."""
+
+    def __getitem__(self, place: int) -> int:
+        raise IndexError
 
 
 def watched(call: Callable[..., Any], args: Any, kwargs: Mapping[str, Any], watch: SampleWatch) -> Any:

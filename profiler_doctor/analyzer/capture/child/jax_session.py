@@ -10,6 +10,7 @@ from __future__ import annotations
 import atexit
 import importlib
 import os
+import sys
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -20,7 +21,7 @@ from typing import Any
 
 from profiler_doctor.analyzer.capture.child import users_function
 from profiler_doctor.analyzer.capture.child.jax_jitted import JITTED, Compiled, Function, listen
-from profiler_doctor.analyzer.capture.child.jax_samples import Passed, SampleWatch, look_into, watched
+from profiler_doctor.analyzer.capture.child.jax_samples import Passed, Row, SampleWatch, look_into, watched
 from profiler_doctor.analyzer.capture.child.jax_steps import Looking
 from profiler_doctor.analyzer.capture.child.marks import Conductor
 from profiler_doctor.analyzer.capture.child.session import Session
@@ -67,6 +68,8 @@ class JaxMarks:
         self.looking: Looking | None = None
         self.samples: SampleWatch | None = None
         """Watches the next call of the function that makes the steps, for loops over samples."""
+        self.row: Row | None = None
+        """Sees whether each step is a sample; None: nobody asks."""
         self.passed: tuple[Passed, ...] = ()
         """The loops over samples that a call goes through."""
         self._compiled = ""
@@ -163,6 +166,8 @@ class JaxMarks:
         if self._inside or not self.alive or not self._mine() or not self._is_computing():
             return real(*args, **kwargs)
         self.calls += 1
+        if self.row is not None:
+            self.row.called(sys._getframe(1))
         self.seen("module", "")
         self._inside = True
         try:

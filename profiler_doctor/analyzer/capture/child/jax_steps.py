@@ -8,7 +8,6 @@ the body of the outer loop is known before the loops inside it have run many tim
 from __future__ import annotations
 
 import dis
-import os
 import sys
 import time
 from collections.abc import Callable
@@ -18,15 +17,13 @@ from types import CodeType, FrameType
 from typing import Any
 
 from profiler_doctor.analyzer.capture.child.jax_jitted import Compiled
-from profiler_doctor.analyzer.capture.child.own_code import OURS, is_own_file
+from profiler_doctor.analyzer.capture.child.own_code import JAXS_OWN, OURS, is_own_file
 from profiler_doctor.analyzer.capture.child.users_function import NOT_STEPS
 
 CALLS = 3
 """Calls from which on a loop is believed to go round."""
 PATIENCE_NS = 5_000_000_000
 """An outer loop whose body takes longer than this leaves the steps to the loops inside it: it counts epochs."""
-
-JAXS_OWN = f"{os.sep}jax{os.sep}_src{os.sep}"
 
 Found = Callable[[CodeType | Compiled], None]
 

@@ -14,6 +14,8 @@ from profiler_doctor.analyzer.capture.child.standard import standard
 OURS = str(Path(__file__).parents[2])
 INSTALLED = (f"{os.sep}site-packages{os.sep}", f"{os.sep}dist-packages{os.sep}")
 STANDARD = tuple(standard("sysconfig").get_paths()[name] for name in ("stdlib", "platstdlib"))
+JAXS_OWN = f"{os.sep}jax{os.sep}_src{os.sep}"
+"""In the paths of JAX's own files."""
 Place = tuple[str, int]
 """File, shortened as torch's profiler shortens it, and line; ("", 0) unknown."""
 
