@@ -59,6 +59,18 @@ def test_the_deepest_frame_and_the_users_own_are_named(tmp_path: Path) -> None:
 
     assert (seen.where.file, seen.where.line) == ("/home/user/data.py", 40)
     assert seen.evidence["frame"] == "<built-in function sorted>"
+    assert seen.message.endswith(", in the built-in sorted.")
+
+
+def test_of_a_built_in_method_neither_the_address_nor_the_binding_is_named(tmp_path: Path) -> None:
+    built = steps_of_4_ms([1_000_000] * 3)
+    for number in range(3):
+        of = "pybind11_builtins.function_record object at 0x7f4551faa710"
+        built.frame(f"<built-in method write_record of {of}>", number * STEP + 550_000, 900_000)
+
+    [seen] = ask(RULE, built.trace(tmp_path))
+
+    assert seen.message.endswith(", in the built-in write_record.")
 
 
 def test_our_second_recording_lends_the_frames(tmp_path: Path) -> None:

@@ -24,6 +24,7 @@ Source
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 import numpy as np
@@ -41,6 +42,9 @@ from profiler_doctor.analyzer.trace import Trace
 
 SHOWN = 3
 """Places that are named, the largest ones."""
+BUILT_IN = re.compile(r"^<built-in (?:method|function) (?P<name>\w+)(?: of .*)?>$")
+SHORT = r"the built-in \g<name>"
+"""What it belongs to is an address, or the name of a type that nobody has written."""
 
 
 def find(trace: Trace, limits: Limits) -> Iterable[Sighting]:
@@ -66,7 +70,7 @@ def _sighting(
     where_file, line = _line(trace, around, framed) or (None, None)
     names = [trace.events.name_of(row) if row >= 0 else "the step's edge" for row in around]
     named = own.replace(f"({framed[1]})", f"({line})") if framed and innermost in ("", own) else innermost
-    doing = f", in {named}" if named else ""
+    doing = f", in {BUILT_IN.sub(SHORT, named)}" if named else ""
     return Sighting(
         message=f"{part:.0%} of the {unit} is spent in Python between {names[0]} and {names[1]}{doing}.",
         where=Where(file=where_file, line=line, op=names[1]),
