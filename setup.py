@@ -7,6 +7,7 @@ from setuptools import Extension, setup
 NATIVE = Path("native")
 SOURCES = {
     "profiler_doctor.analyzer.formats._ktok": NATIVE / "ktok",
+    "profiler_doctor.analyzer.measures._nest": NATIVE / "nest.c",
     "profiler_doctor.analyzer.replay._play": NATIVE / "play.c",
 }
 """Module → its source, or the folder of its sources. Each does what Python does as well, several times slower."""

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from profiler_doctor.analyzer.measures import nesting
 from profiler_doctor.analyzer.measures.nesting import innermost_at, last_above, nest
 from profiler_doctor.analyzer.measures.ops import nearest_above, outermost
 from tests.trace_builder import TraceBuilder
@@ -111,6 +112,31 @@ def test_nothing_nests_into_nothing() -> None:
     empty = np.empty(0, np.int64)
     assert nest(empty, empty, empty).parent.tolist() == []
     assert innermost_at(empty, empty, empty, (np.array([1]), np.array([5]))).tolist() == [-1]
+
+
+needs_it = pytest.mark.skipif(nesting.NATIVE is None, reason="the accelerators were not built here")
+
+
+@needs_it
+def test_both_ways_to_nest_find_the_same_parents_where_slices_cross(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = random.Random(8)
+    starts = [rng.randrange(200) for _ in range(300)]
+    slices = [(rng.randrange(3), start, start + rng.randrange(60)) for start in starts]
+    native = nested(slices)
+
+    monkeypatch.setattr(nesting, "NATIVE", None)
+
+    assert native == nested(slices)
+    assert max(native[1]) > 3
+
+
+@needs_it
+def test_columns_of_different_lengths_are_refused() -> None:
+    short, long = np.zeros(2, np.int64), np.zeros(3, np.int64)
+    for wrong in range(4):
+        columns = [long if place == wrong else short for place in range(4)]
+        with pytest.raises(ValueError, match="one length"):
+            nesting.NATIVE.nest(*columns)
 
 
 @pytest.mark.parametrize(

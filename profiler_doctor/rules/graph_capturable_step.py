@@ -47,6 +47,8 @@ from profiler_doctor.analyzer.trace import Trace
 
 EVENT_WAIT = named(r"EventSynchronize")
 HOST_CAUSES = ("op_dispatch", "launch_latency", "python")
+FIXED = ("row", "op", "step", "device", "stream", "launch_start_ns", "bytes")
+"""Columns of the work that say what a graph would fix."""
 RANDOM = named(r"philox|dropout|distribution_|random|bernoulli")
 
 
@@ -58,7 +60,7 @@ def find(trace: Trace, limits: Limits) -> Iterable[Sighting]:
     columns = ["row", "name", "kind", "device", "stream", "end_ns", "launch_start_ns", "op", "step", "bytes"]
     work = work.loc[(work["launch"] >= 0) & (work["step"] >= 0), columns]
     open_steps = _capturable(trace, work, int(limits["event_wait_us"] * 1000))
-    row = _longest_row(trace, work[work["step"].isin(open_steps)])
+    row = _longest_row(trace, work.loc[work["step"].isin(open_steps), list(FIXED)])
     one = work[work["step"] == row[-1]] if row else work[:0]
     kernels = one.loc[one["kind"] == "kernel", "name"].astype(str)
     if not len(one) or len(row) < limits["steps"] or len(kernels) < limits["kernels"]:

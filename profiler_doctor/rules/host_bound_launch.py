@@ -36,7 +36,7 @@ from profiler_doctor.analyzer.measures.places import MOST, places
 from profiler_doctor.analyzer.measures.source import where_of
 from profiler_doctor.analyzer.measures.window import linked_idle, linked_time, linked_work, window
 from profiler_doctor.analyzer.model import Where
-from profiler_doctor.analyzer.trace import Trace, measure
+from profiler_doctor.analyzer.trace import Trace
 
 HOST_CAUSES = ("op_dispatch", "launch_latency", "python")
 
@@ -47,11 +47,11 @@ def find(trace: Trace, limits: Limits) -> Iterable[Sighting]:
     by_host, busiest = time.share(*HOST_CAUSES), max(time.busy_share, _unprofiled_busy_share(trace))
     if not by_host or kernels < limits["work"] or by_host < limits["host_share"] or busiest >= limits["busy_share"]:
         return
-    devices = busy(trace)
+    devices, gaps = busy(trace), _by_host(trace)
     yield Sighting(
         message=f"The GPU is busy for {time.busy_share:.1%} of its time; for {by_host:.1%} it waits for the host to "
         f"launch {kernels} pieces of work.",
-        where=_where(trace),
+        where=_where(trace, gaps),
         evidence={
             "busy_share": round(float(devices["busy_ns"].sum() / devices["span_ns"].sum()), 6),
             "window_busy_share": round(time.busy_share, 6),
@@ -60,7 +60,7 @@ def find(trace: Trace, limits: Limits) -> Iterable[Sighting]:
             "idle_by_cause": time.idle_by_cause,
             "work": kernels,
         },
-        intervals_ns=places(_longest_gaps(trace)),
+        intervals_ns=places(_longest(gaps)),
         edit=Edit(no_launch_gaps=True),
         basis="the step as one graph",
     )
@@ -74,22 +74,20 @@ def _unprofiled_busy_share(trace: Trace) -> float:
     return linked_time(trace).busy_ns / span.per / median(times)
 
 
-@measure
 def _by_host(trace: Trace) -> pd.DataFrame:
     """The pieces of idle time that the host causes."""
     gaps = linked_idle(trace)
     return gaps.loc[gaps["cause"].isin(HOST_CAUSES), ["start_ns", "end_ns", "dur_ns", "ended_by"]]
 
 
-def _longest_gaps(trace: Trace) -> pd.DataFrame:
+def _longest(gaps: pd.DataFrame) -> pd.DataFrame:
     """As many of them as a finding shows, the longest first."""
-    gaps = _by_host(trace)
     return gaps.loc[gaps["dur_ns"].nlargest(MOST).index]
 
 
-def _where(trace: Trace) -> Where:
+def _where(trace: Trace, gaps: pd.DataFrame) -> Where:
     """The op after whose launch the longest waiting came together."""
-    work, waited_ns = gpu_work(trace), _by_host(trace).groupby("ended_by", sort=False)["dur_ns"].sum()
+    work, waited_ns = gpu_work(trace), gaps.groupby("ended_by", sort=False)["dur_ns"].sum()
     longest = int(waited_ns.index[waited_ns == waited_ns.max()].min())
     return where_of(trace, int(work["op"].to_numpy()[work["row"].to_numpy() == longest][0]))
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import profiler_doctor
 
 MATTER = ("torch", "numpy", "pandas", "onnxruntime", "jax")
-ACCELERATORS = ("analyzer/formats/_ktok", "analyzer/replay/_play")
+ACCELERATORS = ("analyzer/formats/_ktok", "analyzer/measures/_nest", "analyzer/replay/_play")
 """What was built with a compiler; without, Python does the same work."""
 
 

@@ -48,10 +48,10 @@ def _forward(trace: Trace) -> Column:
 
 def _outermost_alike(trace: Trace, rows: Ints, numbers: Ints) -> Ints:
     """For each row the outermost op around it that has the same number, which is given."""
-    parent, column = parent_of(trace), trace.events.column("Sequence number")
+    column = trace.events.column("Sequence number")
     current, climbing = rows.copy(), np.arange(len(rows))
     while len(climbing):
-        above = parent[current[climbing]]
+        above = parent_of(trace, current[climbing])
         alike = (above >= 0) & (column.at(np.maximum(above, 0), -1) == numbers[climbing])
         climbing, above = climbing[alike], above[alike]
         current[climbing] = above

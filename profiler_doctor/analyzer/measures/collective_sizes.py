@@ -62,7 +62,7 @@ def sizes(trace: Trace, rows: Ints, op_rows: Ints) -> Sizes:
         ranks = np.where((ranks < 0) & there, more_ranks, ranks)
         named = [word or mark for word, mark in zip(told, marks, strict=True)]
         words = [mine or (more if here else "") for mine, more, here in zip(words, named, there, strict=True)]
-        around = np.where(there, parent_of(trace)[asked], -1)
+        around = np.where(there, parent_of(trace, asked), -1)
     return Sizes(np.where(size >= 0, size, shaped), ranks, words)
 
 

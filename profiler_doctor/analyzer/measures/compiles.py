@@ -114,7 +114,7 @@ def _is_phase(trace: Trace) -> Bools:
     if not phases.any() and not len(marks):
         return np.broadcast_to(np.False_, len(events))  # takes no memory
     mask = phases[events.name]
-    parents = parent_of(trace)[marks]
+    parents = parent_of(trace, marks)
     told = [match["phase"] if (match := DATA.match(name)) else "" for name in events.names_at(marks)]
     there = [row >= 0 and events.name_of(row) == phase for row, phase in zip(parents.tolist(), told, strict=True)]
     mask[parents[np.array(there, np.bool_)]] = True

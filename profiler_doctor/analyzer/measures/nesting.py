@@ -12,7 +12,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from profiler_doctor.analyzer.native import accelerator
 from profiler_doctor.analyzer.trace import Ints
+
+NATIVE = accelerator("profiler_doctor.analyzer.measures._nest")
 
 AT_ONCE = 1 << 16
 """Queries that are answered together: what is worked out on the way stays small."""
@@ -42,18 +45,31 @@ def nest(thread: Ints, start_ns: Ints, end_ns: Ints) -> Nesting:
     """Nest slices; `thread` are codes, times int64 ns."""
     starts, ends = _apart(thread, start_ns, end_ns)
     order = _longest_first(starts, ends)
-    parent_at = _parents(starts[order], ends[order])
-    parent = np.full(len(order), -1)
-    parent[order] = np.where(parent_at >= 0, order[parent_at], -1)
-    depth, clipped = _depth(parent), _clipped(end_ns, parent)
+    parent_at, depth_at = _nested(starts[order], ends[order])
+    parent, depth = np.full(len(order), -1), np.empty(len(order), np.int64)
+    parent[order], depth[order] = np.where(parent_at >= 0, order[parent_at], -1), depth_at
+    clipped = _clipped(end_ns, parent)
     own = np.maximum(clipped - start_ns, 0)
     inner = np.zeros(len(order), np.int64)
     np.add.at(inner, parent[parent >= 0], own[parent >= 0])
     return Nesting(order, parent, depth, own - inner, clipped)
 
 
+def _nested(starts: Ints, ends: Ints) -> tuple[Ints, Ints]:
+    """For slices in order the place of the one around each, -1 for none, and how many are around it.
+
+    Found twice, here and in native/nest.c: every measure of the host needs it.
+    """
+    if NATIVE:
+        parent, depth = np.empty(len(starts), np.int64), np.empty(len(starts), np.int64)
+        NATIVE.nest(starts, ends, parent, depth)
+        return parent, depth
+    parent = _parents(starts, ends)
+    return parent, _depth(parent)
+
+
 def _parents(starts: Ints, ends: Ints) -> Ints:
-    """For slices in order the place of the one around each, -1 for none.
+    """The place of the slice around each.
 
     Everything between a slice and the candidate for it is closed when it starts. A candidate that is closed then, too,
     gives way to its own candidate, all at once: with each round they lie twice as far back.

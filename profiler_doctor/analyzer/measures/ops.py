@@ -78,12 +78,11 @@ def is_op(trace: Trace) -> Bools:
     return mask
 
 
-@measure
-def parent_of(trace: Trace) -> Codes:
-    """For every event row: the row of the op or annotation around it, -1 for none or where the row is neither."""
-    table = ops(trace)
-    found = np.full(len(trace.events), -1, np.int32)
-    found[table["row"].to_numpy()] = table["parent"].to_numpy()
+def parent_of(trace: Trace, rows: Ints) -> Ints:
+    """For each row the row of the op or annotation around it, -1 for none or where the row is neither."""
+    found, known = np.full(len(rows), -1), np.flatnonzero(rows >= 0)
+    place = place_of(trace)[rows[known]]
+    found[known[place >= 0]] = ops(trace)["parent"].to_numpy()[place[place >= 0]]
     return found
 
 
@@ -194,15 +193,15 @@ def _outermost(trace: Trace, rows: Ints, places: Ints) -> Ints:
 
 def nearest_above(trace: Trace, rows: Ints, chosen: Bools) -> Ints:
     """For each op row: the innermost slice around it (never the row itself) that is `chosen` by a mask over events."""
-    parent = parent_of(trace)
     if _is_deep(trace):
+        parent = parent_of(trace, np.arange(len(chosen)))
         found = np.where((parent >= 0) & chosen[parent], parent, -1)
         return _ask_all_above(found, parent, lambda own, above: np.where(own >= 0, own, above))[rows]
-    found = np.where(rows >= 0, parent[rows], -1) if len(parent) else np.full(len(rows), -1)
+    found = parent_of(trace, rows)
     climbing = np.flatnonzero(found >= 0)
     while len(climbing):
         climbing = climbing[~chosen[found[climbing]]]
-        found[climbing] = parent[found[climbing]]
+        found[climbing] = parent_of(trace, found[climbing])
         climbing = climbing[found[climbing] >= 0]
     return found
 
@@ -213,7 +212,7 @@ def _is_deep(trace: Trace) -> bool:
     return bool(len(depth) and depth.max() > DEEP)
 
 
-def _ask_all_above(found: Ints, parent: Codes, better: Callable[[Ints, Ints], Ints]) -> Ints:
+def _ask_all_above(found: Ints, parent: Ints, better: Callable[[Ints, Ints], Ints]) -> Ints:
     """What is found for every event among itself and all slices around it, each round twice as far up.
 
     The last entry, for row -1, is -1.

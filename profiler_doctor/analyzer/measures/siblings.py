@@ -14,10 +14,10 @@ def before_it(trace: Trace, rows: npt.ArrayLike) -> Ints:
     wanted, table = np.asarray(rows, dtype=np.int64), ops(trace)
     if not len(table):
         return np.full(len(wanted), -1)
-    parent, order, thread = parent_of(trace), table["row"].to_numpy(np.int64), table["thread"].to_numpy(np.int64)
+    order, thread = table["row"].to_numpy(np.int64), table["thread"].to_numpy(np.int64)
     at = np.where(wanted >= 0, place_of(trace)[wanted], 0)
     found = np.where((wanted >= 0) & (at > 0) & (thread[at - 1] == thread[at]), order[at - 1], -1)
-    inside = np.where(wanted >= 0, parent[wanted], -1)
-    while np.any(deeper := (found >= 0) & (parent[found] != inside)):
-        found = np.where(deeper, parent[found], found)
+    inside = parent_of(trace, wanted)
+    while np.any(deeper := (found >= 0) & ((above := parent_of(trace, found)) != inside)):
+        found = np.where(deeper, above, found)
     return found

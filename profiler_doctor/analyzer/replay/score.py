@@ -34,7 +34,7 @@ class Score:
     aside: Bools
     freed: Bools
     turns: Ints
-    by_start: Ints
+    by_start: Codes
 
     @property
     def recorded_ns(self) -> int:
@@ -54,7 +54,8 @@ def score_of(trace: Trace) -> Score | None:
     if not (works.call >= 0).any():
         return None
     waits = waits_of(calls, works)
-    turns, by_start = counted_up(works.turn + 1, len(calls.row)), np.argsort(works.start_ns, kind="stable")
+    turns = counted_up(works.turn + 1, len(calls.row))
+    by_start = np.argsort(works.start_ns, kind="stable").astype(np.int32)
     works_none, calls_none = np.zeros(len(works.row), np.bool_), np.zeros(len(calls.row), np.bool_)
     none = {"dropped": works_none, "aside": works_none, "freed": calls_none}
     return Score(span, calls, works, waits, calls.think_ns, waits.own_ns, turns=turns, by_start=by_start, **none)
