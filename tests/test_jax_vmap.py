@@ -16,11 +16,13 @@ from profiler_doctor.analyzer.capture.child.jax_compare import JaxShadow
 from profiler_doctor.analyzer.capture.child.jax_jitted import Compiled, Function, listen
 from profiler_doctor.analyzer.capture.child.jax_samples import SampleWatch, watched
 from profiler_doctor.analyzer.capture.child.sample_loops import loops_in
+from profiler_doctor.analyzer.capture.child.treat import in_order
 from profiler_doctor.analyzer.capture.launch import Target
 from profiler_doctor.analyzer.capture.plan import StepSource
 from profiler_doctor.analyzer.kinds import Machine, Root, Unsuitable
 from profiler_doctor.analyzer.trial import TrialRequest, trials
 from profiler_doctor.analyzer.trial_program import Program
+from profiler_doctor.fixes.jax_jit import FIX as JIT
 from profiler_doctor.fixes.jax_vmap import FIX
 
 pytestmark = pytest.mark.skipif(find_spec("jax") is None, reason="jax is not installed")
@@ -260,3 +262,13 @@ def test_a_loop_over_samples_is_verified_with_vmap(tmp_path: Path) -> None:
     assert trial.speedup is not None
     assert trial.speedup > 1.5
     assert trial.outputs_equal is True
+
+
+def test_jit_around_the_mapped_loop_compiles_one_program(tmp_path: Path) -> None:
+    step = _module(tmp_path, FORMS["stacked"]).step
+    assert FIX.treat is not None
+    assert JIT.treat is not None
+    with FIX.treat(_root(step, P, XS)) as mapped, JIT.treat(_root(mapped.call, P, XS)) as both:
+        assert jnp.allclose(both(P, XS), step(P, XS), rtol=1e-5)
+        assert _products(both.call, P, XS) == 1
+    assert [fix.name for fix in in_order((JIT, FIX))] == ["jax-vmap", "jax-jit"]
