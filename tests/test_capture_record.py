@@ -236,3 +236,49 @@ def test_no_run_is_begun_for_the_lines_where_three_steps_are_longer_than_its_sha
         if runs
         else ["Lines of the script are not named: with steps of 6.0 s that takes too long."]
     )
+
+
+CELLS = """
+    import torch
+
+    cell, x = torch.nn.GRUCell(4, 4), torch.randn(20, 2, 4)
+
+    @torch.no_grad()
+    def sequence():
+        hidden = torch.zeros(2, 4)
+        for t in range(20):
+            hidden = cell(x[t], hidden)
+        return hidden
+
+    for _ in range(30):
+        sequence()
+"""
+
+
+def test_the_steps_of_a_cell_in_a_loop_are_the_calls_of_the_function_around_the_loop(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    captured = recorded(write(tmp_path, CELLS, "cells.py"), stacks=False)
+    assert captured.facts.step_source == "calls of sequence()"
+    assert captured.trace_file is not None
+    assert (
+        sum(event["name"] == "aten::gru_cell" for event in events(captured.trace_file)) == 20 * captured.recorded_steps
+    )
+
+
+@pytest.mark.parametrize(
+    ("kind", "calls", "turns"),
+    [
+        ("module", {"GRUCell": 100, "Linear": 1}, True),
+        ("module", {"GRUCell": 1, "Linear": 100}, False),
+        ("optimizer", {"GRUCell": 100}, False),
+        ("module", {}, False),
+    ],
+)
+def test_a_cell_counts_as_the_turn_of_a_loop_only_where_its_calls_are_the_steps(
+    kind: str, calls: dict[str, int], turns: bool
+) -> None:
+    watched: Any = SimpleNamespace(source=SimpleNamespace(kind=kind))
+    facts: Any = SimpleNamespace(roots=[SimpleNamespace(name=name, calls=count) for name, count in calls.items()])
+    assert record._steps_are_turns(watched, facts) is turns

@@ -9,6 +9,7 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
+from profiler_doctor.analyzer.capture.child.users_function import users_function  # noqa: E402
 from profiler_doctor.analyzer.kinds import Root, Unsuitable  # noqa: E402
 from profiler_doctor.fixes._engine import MOST_ENGINES, handed_over  # noqa: E402
 from profiler_doctor.fixes.torchscript import FIX as TRACE  # noqa: E402
@@ -101,3 +102,52 @@ def test_a_model_of_plain_layers_can_be_scripted_and_one_of_rich_python_cannot()
         assert torch.equal(call(input=x), model(x))
     with pytest.raises(Unsuitable, match="TorchScript cannot translate it"), SCRIPT.treat(_root(Named(), x)):
         pass
+
+
+WEIGHT = torch.ones(3)
+
+
+def _reading(function: Any) -> Root:
+    return _root(users_function(torch, function))
+
+
+def test_tensors_that_a_function_reads_are_inputs_of_its_trace_whatever_becomes_of_them() -> None:
+    given, cell = {"weight": torch.tensor([1.0, 2.0, 3.0])}, torch.nn.LSTMCell(3, 3)
+
+    def looping() -> Any:
+        hidden = state = torch.zeros(3, 3)
+        for _ in range(4):
+            hidden, state = cell(given["weight"].expand(3, 3), (hidden, state))
+        return hidden, {"more": hidden.sum() * weight.sum()}
+
+    weight = torch.tensor([0.5])
+    with torch.no_grad(), TRACE.treat(_reading(looping)) as call:
+        for change in (lambda: None, lambda: given["weight"].mul_(-2), lambda: given.update(weight=torch.rand(3))):
+            change()
+            weight = weight + 1
+            (one, more), (other, expected) = call(), looping()
+            assert torch.allclose(one, other)
+            assert torch.allclose(more["more"], expected["more"])
+
+
+def test_an_engine_that_would_hold_what_a_function_reads_is_not_built() -> None:
+    with pytest.raises(Unsuitable, match="reads tensors beside its arguments"):
+        handed_over(_reading(lambda: WEIGHT * 2), _eager([]))
+
+
+def test_one_tensor_by_two_names_is_left_alone() -> None:
+    other = WEIGHT
+
+    with pytest.raises(Unsuitable, match="by several names"), TRACE.treat(_reading(lambda: WEIGHT * other)):
+        pass
+
+
+def test_a_number_that_a_function_reads_has_an_engine_of_its_own_when_it_changes() -> None:
+    factor = 2.0
+
+    def scaled(x: Any) -> Any:
+        return x * factor
+
+    with torch.no_grad(), TRACE.treat(_root(users_function(torch, scaled), torch.ones(3))) as call:
+        factor = 3.0
+        assert torch.equal(call(torch.ones(3)), torch.full((3,), 3.0))

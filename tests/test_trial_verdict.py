@@ -164,9 +164,9 @@ def test_short_scripts_are_treated_sooner_and_both_sides_keep_the_same_pace() ->
 
 
 def test_long_steps_are_few_before_time_is_taken() -> None:
-    assert Pace.of(500, compare=True, step_s=0.5) == Pace(1, 3, (0, 1), moved_at=2)
-    assert Pace.of(12, compare=False, step_s=0.5) == Pace(1, 2, moved_at=2)
-    assert Pace.of(500, compare=False, step_s=0.4) == Pace(2, 5)
+    assert Pace.of(500, compare=True, step_s=0.25) == Pace(1, 3, (0, 1), moved_at=2)
+    assert Pace.of(12, compare=False, step_s=0.25) == Pace(1, 2, moved_at=2)
+    assert Pace.of(500, compare=False, step_s=0.2) == Pace(2, 5)
 
 
 def test_a_compiler_gets_two_shares_of_what_is_left_and_the_joint_trial_one() -> None:

@@ -12,8 +12,8 @@ from profiler_doctor.analyzer.kinds import Machine
 
 SHORT_RUN_STEPS = 24
 """A script that makes fewer steps than this is not given the full warm-up."""
-LONG_STEP_S = 0.5
-"""A step as long as this fills every cache and pool by itself: one is enough to be warm, and more cost the pairs."""
+LONG_STEP_S = 0.25
+"""A step that is a whole block by itself fills every cache: one is enough to be warm, and more would cost pairs."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,8 +9,9 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
+from profiler_doctor.analyzer.capture.child.users_function import modules_outside, tensors_read
 from profiler_doctor.analyzer.kinds import Machine, Root, Unsuitable
 from profiler_doctor.fixes._nested import replaced
 
@@ -59,18 +60,29 @@ def fits_inference(machine: Machine) -> str | None:
     return None if machine.has_root else "no module was called"
 
 
-def handed_over(root: Root, build: Build) -> Callable[..., Any]:
+Outside = Literal["refused", "traced", "left"]
+"""What becomes of the tensors that a user's function reads from outside: they would be held as they are now; the engine
+tells by their identity that they are further inputs; or it reads them where they lie."""
+
+
+def handed_over(root: Root, build: Build, outside: Outside = "refused") -> Callable[..., Any]:
     """The call in the place of the root's. Raises Unsuitable where its arguments are more than tensors and numbers."""
     import torch
 
-    structure, tensors = taken_apart(torch, (tuple(root.args), dict(root.kwargs)))
+    read = tensors_read(torch, root.module) if outside != "left" else dict
+    structure, tensors = taken_apart(torch, (tuple(root.args), dict(root.kwargs), read()))
     strange = _strange(structure)
     if strange is not None:
         raise Unsuitable(f"the model takes a {strange}, which cannot be handed to such an engine")
+    own = taken_apart(torch, read())[1]
+    if own and outside == "refused":
+        raise Unsuitable("the function reads tensors beside its arguments, which such an engine would hold as they are")
+    if len({id(tensor) for tensor in own}) < len(own):
+        raise Unsuitable("the function reads one tensor by several names, which a trace cannot tell apart")
     engines = [_engine(root, build, structure, tensors)]
 
     def call(*args: Any, **kwargs: Any) -> Any:
-        structure, tensors = taken_apart(torch, (args, kwargs))
+        structure, tensors = taken_apart(torch, (args, kwargs, read()))
         for engine in engines:
             if engine.knows(structure, tensors):
                 return put_together(engine.output, engine.call(*tensors))
@@ -102,8 +114,10 @@ def _engine(root: Root, build: Build, structure: Any, tensors: list[Any]) -> _En
     import torch
 
     outputs: list[Any] = []
+    own = {id(tensor) for tensor in taken_apart(torch, tensors_read(torch, root.module)())[1]}
+    row = tuple(tensor if id(tensor) in own else tensor.detach() for tensor in tensors)
     with torch.no_grad():
-        call = build(_row_module(root, structure, outputs), tuple(tensor.detach() for tensor in tensors))
+        call = build(_row_module(root, structure, outputs), row)
     if not outputs or _strange(outputs[0]) is not None:
         what = _strange(outputs[0]) if outputs else "result that was never seen"
         raise Unsuitable(f"the model gives a {what}, which such an engine cannot give back")
@@ -122,10 +136,11 @@ def _row_module(root: Root, structure: Any, outputs: list[Any]) -> Any:
         def __init__(self) -> None:
             super().__init__()
             self.inner = module
+            self.read = torch.nn.ModuleList(modules_outside(root.module))
             self.training = False  # of this shell alone
 
         def forward(self, *row: Any) -> Any:
-            args, kwargs = put_together(structure, row)
+            args, kwargs, _ = put_together(structure, row)
             shape, tensors = taken_apart(torch, inner_call(*args, **kwargs))
             outputs[:] = [shape]
             return tuple(tensors)

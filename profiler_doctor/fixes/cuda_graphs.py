@@ -29,7 +29,7 @@ def _applies(machine: Machine) -> str | None:
 
 @contextmanager
 def _treat(root: Root) -> Iterator[Callable[..., Any]]:
-    yield handed_over(root, _graphed)
+    yield handed_over(root, _graphed, outside="left")
 
 
 def _graphed(module: Any, tensors: tuple[Any, ...]) -> Callable[..., Sequence[Any]]:

@@ -24,7 +24,7 @@ from profiler_doctor.fixes._torchscript import frozen_trace, quiet, without_grad
 
 @contextmanager
 def _treat(root: Root) -> Iterator[Callable[..., Any]]:
-    yield handed_over(root, _prepared)
+    yield handed_over(root, _prepared, outside="traced")
 
 
 def _prepared(module: Any, tensors: tuple[Any, ...]) -> Callable[..., Any]:

@@ -78,10 +78,12 @@ class _Recording:
         facts, heard, recorded = self._facts(), watched, watched
         if watched.window is None and not facts.own_profiler:
             failing.unless_worth_another_run(self.target, watched, ending, self.options)
-        if watched.source is None and not facts.own_profiler and self.options.step_name is None:
+        turns = _steps_are_turns(watched, facts)
+        if (watched.source is None or turns) and not facts.own_profiler and self.options.step_name is None:
             heard = self._by_functions(watched)
             recorded = heard if heard.window is not None else watched
-            facts = _joined(facts, self._facts()) if heard is not watched else facts
+            before = replace(facts, step_ns=(), step_cpu_ns=()) if turns else facts
+            facts = _joined(before, self._facts()) if heard is not watched else facts
         if recorded.window is None and not facts.own_profiler:
             recorded = self._again(heard)
             facts = _joined(facts, self._facts())
@@ -233,6 +235,13 @@ class _Recording:
         with suppress(FileNotFoundError):
             return msgspec.json.decode((self.place / "facts.json").read_bytes(), type=Facts)
         return Facts()
+
+
+def _steps_are_turns(watched: Hearing, facts: Facts) -> bool:
+    """Whether the steps found are calls of a recurrent cell: the loop around them may be in a function of their own."""
+    by_calls = watched.source is not None and watched.source.kind == "module"
+    most = max(facts.roots, key=lambda root: root.calls, default=None)
+    return by_calls and most is not None and most.name.endswith("Cell")
 
 
 def _joined(watched: Facts, recorded: Facts) -> Facts:

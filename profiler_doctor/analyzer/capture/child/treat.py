@@ -15,7 +15,7 @@ from profiler_doctor.analyzer.capture.child.compare import Shadow, Terms
 from profiler_doctor.analyzer.capture.child.first_calls import FirstCalls, as_json
 from profiler_doctor.analyzer.capture.child.holding import Holding
 from profiler_doctor.analyzer.capture.child.leaves import duplicate
-from profiler_doctor.analyzer.capture.child.users_function import why_not_repeatable
+from profiler_doctor.analyzer.capture.child.users_function import modules_outside, why_not_repeatable
 from profiler_doctor.analyzer.kinds import COMPILER_RANK, ENGINE, Fix, Machine, Root, Unsuitable
 
 CALL_PLACE = "_compiled_call_impl"
@@ -210,7 +210,9 @@ class RootCall:
         if not any(fix.freezes for fix in self._treatment.fixes):
             return []
         buffers = [buffer for name, buffer in self._module.named_buffers() if name.endswith(FOLDED_BUFFERS)]
-        return [_stamp(tensor) for tensor in [*self._module.parameters(), *buffers]]
+        holders = [self._module, *modules_outside(self._module)]
+        weights = [weight for module in holders for weight in module.parameters()]
+        return [_stamp(tensor) for tensor in [*weights, *buffers]]
 
 
 def _stamp(tensor: Any) -> tuple[Any, ...]:

@@ -91,6 +91,8 @@ class Outside:
 
     def __init__(self, torch: Any, function: FunctionType) -> None:
         self._torch = torch
+        self.places: dict[str, Callable[[], Any]] = {}
+        """What gives the value of a name now: the program may give the name another one."""
         self.values: dict[str, Any] = {}
         """By name: global variables and those of enclosing functions, except functions, classes and packages."""
         self.writes = ""
@@ -117,22 +119,45 @@ class Outside:
         if id(function) in self._seen:
             return
         self._seen.add(id(function))
-        found = dict(zip(function.__code__.co_freevars, map(_content, function.__closure__ or ()), strict=False))
+        cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=False)
+        found: dict[str, Callable[[], Any]] = {name: partial(_content, cell) for name, cell in cells}
         for code in _codes(function.__code__):
             self.writes = self.writes or _written(code)
-            found |= {name: function.__globals__[name] for name in code.co_names if name in function.__globals__}
-        for name, value in found.items():
+            here = [name for name in code.co_names if name in function.__globals__]
+            found |= {name: partial(function.__globals__.get, name) for name in here}
+        for name, place in found.items():
+            value = place()
             inner = getattr(value, "__wrapped__", value)
             if isinstance(inner, FunctionType):
                 if depth and is_own_file(inner.__code__.co_filename):
                     self._enter(inner, depth - 1)
             elif not isinstance(value, type(sys) | type) and (not callable(value) or hasattr(value, "forward")):
-                self.values[name] = value
+                self.values[name], self.places[name] = value, place
 
 
 def is_function(module: Any) -> bool:
     """Whether this root is a user's function."""
     return hasattr(module, "outside")
+
+
+def modules_outside(module: Any) -> list[Any]:
+    """The modules that a user's function reads from outside; of any other root none."""
+    read = module.outside().values.values() if is_function(module) else ()
+    return [value for value in read if hasattr(value, "named_parameters")]
+
+
+def tensors_read(torch: Any, module: Any) -> Callable[[], dict[str, Any]]:
+    """What gives, each time it is called, the values by name that a user's function reads from outside now: tensors,
+    lists and dicts with tensors in them, and numbers. Of any other root nothing."""
+    outside = module.outside() if is_function(module) else None
+    if outside is None:
+        return dict
+    told = {name for name, value in outside.values.items() if isinstance(value, PLAIN) or tensors(torch, value)}
+    places = {name: place for name, place in outside.places.items() if name in told}
+    return lambda: {name: place() for name, place in places.items()}
+
+
+PLAIN = (bool, int, float, complex, str, bytes, type(None))
 
 
 def why_not_repeatable(module: Any) -> str:
