@@ -17,7 +17,7 @@ from profiler_doctor.analyzer.trace import Trace
 from tests.called import BF16, Call, on_cpu, tensor
 from tests.observed import observed
 
-X, WIDE = tensor(1024, 1024), tensor(1024, 1024, of="double")
+X, SMALL, WIDE = tensor(1024, 1024), tensor(1024, 512), tensor(512, 512, of="double")
 CALL_NS = 80_000  # of the compiled function, after tensors of 4 MiB
 
 
@@ -58,9 +58,9 @@ def test_where_all_are_in_place_so_is_the_loop(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("threads", "of", "function_ns"),
     [
-        (1, X, 2 * 1_048_576 * 0.1),
-        (4, X, 2 * 1_048_576 * 0.1 / 4),
-        (1, WIDE, 2 * 1_048_576 * 0.25),
+        (1, SMALL, 2 * 524_288 * 0.1),
+        (4, SMALL, 2 * 524_288 * 0.1 / 4),
+        (1, WIDE, 2 * 262_144 * 0.25),
     ],
     ids=["one thread", "four threads", "float64"],
 )
@@ -72,6 +72,16 @@ def test_functions_stay_at_the_price_that_was_measured_on_the_machine(
     trace = observed(on_cpu(tmp_path, *ops, step_ns=2_000_000), function_ns=prices, threads=threads)
 
     assert left_ns(trace, 1_100_000) == pytest.approx(300_000 + function_ns + CALL_NS, abs=5)
+
+
+def test_tanh_of_a_large_float32_tensor_takes_longer_in_a_loop(tmp_path: Path) -> None:
+    just, more, half = tensor(1024, 1024), tensor(1025, 1024), tensor(4096, 1024, of=BF16)  # 8 MiB moved, and more
+    for of, times in ((just, 1.0), (more, 1.5), (half, 1.0)):
+        ops = [one("mul", 300_000, 2, of=of), one("tanh", 400_000, of=of), one("neg", 310_000, of=of)]
+        trace = observed(on_cpu(tmp_path, *ops, step_ns=2_000_000), function_ns={"tanh float": 0.1}, threads=1)
+
+        function_ns = 0.1 * of[0][0] * 1024 * times
+        assert left_ns(trace, 1_010_000) == pytest.approx(300_000 + function_ns + CALL_NS, abs=5)
 
 
 def test_other_functions_of_their_kind_count_as_exp(tmp_path: Path) -> None:
