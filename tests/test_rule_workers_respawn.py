@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -59,6 +60,38 @@ def test_workers_that_stay_are_not_started_anew(tmp_path: Path) -> None:
     trace = observed(epochs(tmp_path, 200_000, 400_000), loaders=(loader(workers=2, persistent=True),))
 
     assert ask(RULE, trace) == []
+
+
+def long_epochs(folder: Path, iterators: int = 3, slow_ns: int = 900_000, every: int = 10, **told: Any) -> Trace:
+    """Steps of 1 ms with fetches of 10 µs; 30 were timed, and every tenth of those waits for its first batch."""
+    trace = epochs(folder, 200_000, 400_000)
+    timed = [slow_ns if number % every == 0 else 10_000 for number in range(30)]
+    return observed(
+        trace,
+        loaders=(loader(**{"workers": 2, "iterators": iterators} | told),),
+        warmup_steps=27,
+        profiled_step_ns=(1_000_000,) * 3,
+        step_ns=(1_000_000,) * 30,
+        step_loading_ns=tuple(timed),
+    )
+
+
+def test_epochs_longer_than_the_recording_show_in_the_steps_that_were_timed(tmp_path: Path) -> None:
+    [seen] = ask(RULE, long_epochs(tmp_path), starts=3)
+
+    # 3 of 30 steps of 1 ms wait 890 µs longer than the others
+    assert seen.evidence == {"starts": 3, "share": pytest.approx(3 * 890 / 30_000), "median_fetch_ns": 10_000}
+    assert seen.message.startswith("The data loader's workers are started anew every 10 steps")
+    assert (seen.where.file, seen.where.line) == ("data.py", 9)
+
+
+@pytest.mark.parametrize(
+    "told",
+    [{"iterators": 2}, {"every": 4}, {"slow_ns": 90_000}, {"persistent": True}, {"workers": 0}],
+    ids=["too few epochs", "more slow fetches than epochs", "not slow", "workers stay", "no workers"],
+)
+def test_slow_fetches_of_another_kind_are_no_starts(tmp_path: Path, told: dict[str, Any]) -> None:
+    assert ask(RULE, long_epochs(tmp_path, **told), starts=3) == []
 
 
 @pytest.mark.parametrize(("first_ns", "found"), [(60_000, False), (100_000, True)])

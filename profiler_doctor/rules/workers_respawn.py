@@ -2,7 +2,8 @@
 
 What it finds
     Starts of worker processes, and the first batches after them that the step waits for, at least twice within what was
-    recorded: epochs so short that starting up takes a part of them worth speaking of.
+    recorded: epochs so short that starting up takes a part of them worth speaking of. Where our own capture timed what
+    each step spends in loaders, also epochs of more steps than it recorded: slow fetches as often as epochs begin.
 
 Why it costs
     A worker is a process: it is forked or spawned, imports what it needs, gets the dataset, and fills its queue from
@@ -27,14 +28,18 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from profiler_doctor.analyzer.facts import LoaderFacts
+from profiler_doctor.analyzer.facts import Facts, LoaderFacts
 from profiler_doctor.analyzer.kinds import Edit, Has, Limits, Rule, Sighting, Threshold
-from profiler_doctor.analyzer.measures.fetches import WORKERS_START, fetches
+from profiler_doctor.analyzer.measures.fetches import START_UP, WORKERS_START, fetches, stays
 from profiler_doctor.analyzer.measures.share import host_share, intervals_of, rows_in_window
 from profiler_doctor.analyzer.measures.window import window
 from profiler_doctor.analyzer.model import Where
 from profiler_doctor.analyzer.trace import Ints, Trace
 
+EPOCHS = 3
+"""With fewer nobody knows how long they are."""
+SAME = 2.0
+"""Epochs are counted from the start to the recording's end, slow fetches afterwards."""
 FETCH = "_MultiProcessingDataLoaderIter.__next__"
 
 
@@ -49,6 +54,8 @@ def find(trace: Trace, limits: Limits) -> Iterable[Sighting]:
     rows = np.concatenate((starts, firsts))
     part = host_share(trace, rows)
     count = max(len(starts), len(firsts))
+    if count < limits["starts"]:
+        yield from _in_timed_steps(trace, loader, limits)
     if count < limits["starts"] or part < limits["share"]:
         return
     median_ns = float(np.median(trace.events.dur_ns[fetches(trace).usual])) if len(fetches(trace).usual) else 0.0
@@ -56,11 +63,7 @@ def find(trace: Trace, limits: Limits) -> Iterable[Sighting]:
     within = f"{span.steps} recorded steps" if span.steps else "the recorded window"
     yield Sighting(
         message=f"The data loader's workers were started {count} times within {within}, which takes {part:.0%} of it.",
-        where=Where(
-            file=(loader.file or None) if loader else None,
-            line=(loader.line or None) if loader else None,
-            op=trace.events.name_of(int(rows[0])),
-        ),
+        where=_where(loader, trace.events.name_of(int(rows[0]))),
         evidence={"starts": count, "share": part, "median_fetch_ns": int(median_ns)},
         intervals_ns=intervals_of(trace, rows),
         edit=Edit(
@@ -68,6 +71,44 @@ def find(trace: Trace, limits: Limits) -> Iterable[Sighting]:
             | dict(zip(firsts.tolist(), np.minimum(median_ns / waits, 1.0).tolist(), strict=True))
         ),
         basis="workers that stay, and first batches as quick as the others",
+    )
+
+
+def _in_timed_steps(trace: Trace, loader: LoaderFacts | None, limits: Limits) -> Iterable[Sighting]:
+    """At most one finding, of the steps that nobody recorded: too few were recorded for two epochs to begin in them."""
+    facts, rows = trace.facts, fetches(trace).rows
+    if facts is None or loader is None or not len(rows) or len(facts.step_loading_ns) != len(facts.step_ns):
+        return
+    loading = np.array(facts.step_loading_ns, np.int64)
+    usual_ns = float(np.median(loading)) if len(loading) else 0.0
+    slow = loading >= START_UP * max(usual_ns, 1.0)
+    if int(slow.sum()) < limits["starts"] or not _as_often_as_epochs(facts, loader, float(slow.mean())):
+        return
+    part = float((loading[slow] - usual_ns).sum() / max(sum(facts.step_ns), 1))
+    if part < limits["share"]:
+        return
+    yield Sighting(
+        message=f"The data loader's workers are started anew every {1 / slow.mean():.2g} steps, and waiting for them "
+        f"takes {part:.0%} of the steps' time.",
+        where=_where(loader, WORKERS_START),
+        evidence={"starts": int(slow.sum()), "share": part, "median_fetch_ns": int(usual_ns)},
+        intervals_ns=intervals_of(trace, rows),
+        edit=Edit(keep=stays(trace, rows, part)),
+        basis="workers that stay, and first batches as quick as the others",
+    )
+
+
+def _as_often_as_epochs(facts: Facts, loader: LoaderFacts, slow: float) -> bool:
+    """Whether a share of slow fetches is that of epochs; several workers that are too slow take turns at it too."""
+    epochs = loader.iterators / max(facts.warmup_steps + len(facts.profiled_step_ns), 1)
+    return loader.iterators >= EPOCHS and 1 / SAME <= slow / epochs <= SAME
+
+
+def _where(loader: LoaderFacts | None, op: str) -> Where:
+    return Where(
+        file=(loader.file or None) if loader else None,
+        line=(loader.line or None) if loader else None,
+        op=op,
     )
 
 
