@@ -195,6 +195,35 @@ def test_a_counterpart_runs_on_the_same_side_of_the_program(tmp_path: Path) -> N
     assert twins(one, other, one.rows("cpu_op")).tolist() == other.rows("cpu_op").tolist()
 
 
+def turns(folder: Path, count: int, *, elsewhere: bool = False, stacks: bool = False) -> Trace:
+    """A step with a loop of so many turns in a function at line 7 of net.py; one of them in another function."""
+    built = TraceBuilder().step(0, 0, 1000)
+    if stacks:
+        built.frame("net.py(7): forward", 5, 900)
+    if stacks and elsewhere:
+        built.frame("net.py(70): other", 9, 20)
+    for turn in range(count):
+        built.op("aten::item", 10 + 40 * turn, 10)
+    return built.trace(folder)
+
+
+@pytest.mark.parametrize("elsewhere", [False, True])
+def test_a_loop_of_fewer_turns_in_the_second_recording_still_tells_its_only_function(
+    tmp_path: Path, elsewhere: bool
+) -> None:
+    trace = replace(turns(tmp_path, 5), stacks=turns(tmp_path, 3, elsewhere=elsewhere, stacks=True), cache={})
+
+    found = function_of(trace, trace.rows("cpu_op"))
+
+    assert found == [None if elsewhere else ("net.py", 7)] * 5
+
+
+def test_a_second_recording_without_frames_tells_nothing(tmp_path: Path) -> None:
+    trace = replace(turns(tmp_path, 5), stacks=turns(tmp_path, 3), cache={})
+
+    assert source_of(trace, trace.rows("cpu_op")) == [None] * 5
+
+
 def test_a_real_recording_with_stacks_knows_every_ops_line_and_module(shared: Path) -> None:
     trace = read(shared / "traces" / "tracelens_h100_vit.json.gz")
     rows = trace.rows("cpu_op")

@@ -8,13 +8,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 
 from profiler_doctor.analyzer.measures.autograd import forward_of
 from profiler_doctor.analyzer.measures.frames import OURS, frames, own_frames, place_in_source
 from profiler_doctor.analyzer.measures.identity import called_at
 from profiler_doctor.analyzer.measures.modules import module_of
 from profiler_doctor.analyzer.measures.operators import operator_line
-from profiler_doctor.analyzer.measures.ops import is_op, outermost
+from profiler_doctor.analyzer.measures.ops import is_op, ops, outermost
+from profiler_doctor.analyzer.measures.steps import steps
 from profiler_doctor.analyzer.measures.twins import twins
 from profiler_doctor.analyzer.model import Where
 from profiler_doctor.analyzer.trace import Ints, Trace, measure
@@ -75,13 +77,44 @@ def function_of(trace: Trace, op_rows: Ints) -> list[tuple[str, int] | None]:
 
 def _own_places(trace: Trace, op_rows: Ints) -> tuple[Trace | None, Ints, Ints]:
     """The recording that has stacks, and there each op's row and the place of the innermost own frame around it."""
-    recorded, rows = with_stacks(trace, np.asarray(op_rows, dtype=np.int64))
+    asked = np.asarray(op_rows, dtype=np.int64)
+    recorded, rows = with_stacks(trace, asked)
     if recorded is None:
         return None, rows, np.full(len(rows), -1, np.int64)
+    if recorded is not trace and np.any(rows < 0):
+        rows = np.where(rows < 0, _named_alike(trace, recorded, forward_of(trace, asked)), rows)
     table = frames(recorded)
     known = np.where(rows >= 0, rows, 0)
     around = table.around(recorded.events.thread[known].astype(np.int64), recorded.events.start_ns[known])
     return recorded, rows, table.nearest(np.where(rows >= 0, around, -1), own_frames(recorded))
+
+
+def _named_alike(trace: Trace, recorded: Trace, rows: Ints) -> Ints:
+    """For each op row some op of its name in the recording with stacks, where all of that name stand in one function.
+
+    A loop that goes by the data makes more turns in one process than in the next, and its ops have no counterparts.
+    """
+    alone = _only_function(recorded)
+    names = trace.events.names_at(np.where(rows >= 0, rows, 0))
+    found: Ints = np.array([alone.get(name, -1) for name in names], np.int64)
+    return np.where(rows >= 0, found, -1)
+
+
+@measure
+def _only_function(recorded: Trace) -> Mapping[str, int]:
+    """Name of an op → row of the last such op, where all of them in the steps stand in the same function."""
+    every = ops(recorded)
+    every = every[every["is_op"] & (every["step"] >= 0 if len(steps(recorded)) else True)]
+    table, rows = frames(recorded), every["row"].to_numpy(np.int64)
+    if not len(table.rows):
+        return {}
+    around = table.around(recorded.events.thread[rows].astype(np.int64), recorded.events.start_ns[rows])
+    places = table.nearest(around, own_frames(recorded))
+    function = np.where(places >= 0, recorded.events.name[table.rows[np.maximum(places, 0)]], -1)
+    groups = pd.DataFrame({"name": every["name"].astype(str).to_numpy(), "row": rows, "function": function})
+    by_name = groups.groupby("name").agg(row=("row", "last"), least=("function", "min"), most=("function", "max"))
+    known = by_name[(by_name["least"] == by_name["most"]) & (by_name["least"] >= 0)]
+    return dict(zip(known.index, known["row"].tolist(), strict=True))
 
 
 def _framed(recorded: Trace, place: int) -> tuple[str, int] | None:
