@@ -35,7 +35,7 @@ from profiler_doctor.analyzer.measures.source import where_of
 from profiler_doctor.analyzer.measures.steps import steps
 from profiler_doctor.analyzer.measures.window import window
 from profiler_doctor.analyzer.model import Where
-from profiler_doctor.analyzer.trace import Trace
+from profiler_doctor.analyzer.trace import HOST_CALLS, Trace
 
 LOOKS_UP = named(r"GetDevicePointer|GetAddressRange|MemGetInfo")
 """Of the calls that deal with memory, those that only ask."""
@@ -48,7 +48,7 @@ def find(trace: Trace, limits: Limits) -> Iterable[Sighting]:
     span, calls = window(trace), host_calls(trace)
     if span is None:
         return
-    captured = calls.loc[calls["name"].map(CAPTURES).notna().to_numpy(), "step"]
+    captured = calls.loc[calls["row"].isin(trace.rows_named(CAPTURES, HOST_CALLS)), "step"]
     warm = set(range(1, len(steps(trace)))) - set(captured.tolist())
     table = _allocations(calls, launching_threads(trace))
     table = table[table["step"].isin(warm)]

@@ -28,6 +28,7 @@ import pandas as pd
 from profiler_doctor.analyzer.kinds import Has, Limits, Rule, Sighting, Threshold
 from profiler_doctor.analyzer.measures.device import gpu_work
 from profiler_doctor.analyzer.measures.graphs import graph_launches
+from profiler_doctor.analyzer.measures.host import host_calls
 from profiler_doctor.analyzer.measures.places import places
 from profiler_doctor.analyzer.trace import Bools, Trace
 
@@ -36,6 +37,8 @@ COUNTS = ("kernels", "memcpys", "memsets")
 
 def find(trace: Trace, limits: Limits) -> Iterable[Sighting]:
     """One note for the trace."""
+    if not (host_calls(trace)["kind"] == "graph_launch").any():
+        return
     launches = _whole(trace, graph_launches(trace))
     if not len(launches):
         return

@@ -28,6 +28,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from statistics import median
 
+import numpy as np
 import pandas as pd
 
 from profiler_doctor.analyzer.kinds import Edit, Has, Limits, Rule, Sighting, Threshold
@@ -82,7 +83,10 @@ def _by_host(trace: Trace) -> pd.DataFrame:
 
 def _longest(gaps: pd.DataFrame) -> pd.DataFrame:
     """As many of them as a finding shows, the longest first."""
-    return gaps.loc[gaps["dur_ns"].nlargest(MOST).index]
+    long = gaps["dur_ns"].to_numpy()
+    if len(long) > MOST:
+        gaps = gaps[long >= np.partition(long, -MOST)[-MOST]]
+    return gaps.sort_values("dur_ns", ascending=False, kind="stable").head(MOST)
 
 
 def _where(trace: Trace, gaps: pd.DataFrame) -> Where:

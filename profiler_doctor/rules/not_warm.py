@@ -33,7 +33,7 @@ from profiler_doctor.analyzer.measures.intervals import Intervals, covered_ns, g
 from profiler_doctor.analyzer.measures.ops import named
 from profiler_doctor.analyzer.measures.steps import steps
 from profiler_doctor.analyzer.measures.window import STEPS_TO_SPARE, used_steps, window
-from profiler_doctor.analyzer.trace import Ints, Trace
+from profiler_doctor.analyzer.trace import HOST_CALLS, Ints, Trace
 
 LOADS = named(r"^(cuInit|hipInit)$", r"(Module|Library)Load", r"StreamCreate", r"DeviceGetStreamPriorityRange")
 LOOKS_UP = named(r"GetDevicePointer")
@@ -106,7 +106,8 @@ def _judged(trace: Trace) -> Intervals:
 
 def _cold_rows(trace: Trace) -> Ints:
     calls = host_calls(trace)
-    loads = calls.loc[(calls["kind"] == "alloc") | calls["name"].map(LOADS).notna(), "row"].to_numpy(np.int64)
+    allocations = calls.loc[calls["kind"] == "alloc", "row"].to_numpy(np.int64)
+    loads = np.union1d(allocations, trace.rows_named(LOADS, HOST_CALLS))
     compiles = trace.rows_named(COMPILES, ("cpu_op", "user_annotation"))
     return np.concatenate((loads, trace.rows_named(LAZY, ("overhead",)), compiles, _slow_launches(trace, calls)))
 
@@ -130,7 +131,8 @@ def _slow_launches(trace: Trace, calls: pd.DataFrame) -> Ints:
 def _allocations(trace: Trace) -> pd.DataFrame:
     """Allocations and frees in the judged steps; in the whole trace where no steps are marked."""
     calls = host_calls(trace)
-    calls = calls[(calls["kind"] == "alloc") & calls["name"].map(LOOKS_UP).isna()]
+    calls = calls[calls["kind"] == "alloc"]
+    calls = calls[calls["name"].map(LOOKS_UP).isna()]
     return calls[calls["step"].isin(used_steps(trace).index)] if len(used_steps(trace)) else calls
 
 

@@ -29,7 +29,7 @@ import pandas as pd
 
 from profiler_doctor.analyzer.compile_facts import Recompile
 from profiler_doctor.analyzer.kinds import Edit, Has, Limits, Rule, Sighting, Threshold
-from profiler_doctor.analyzer.measures.compiles import compiles
+from profiler_doctor.analyzer.measures.compiles import compiles, ever_compiled
 from profiler_doctor.analyzer.measures.compiles import recompiles as recompiled
 from profiler_doctor.analyzer.measures.places import places
 from profiler_doctor.analyzer.measures.share import judged_steps
@@ -96,6 +96,8 @@ def _at_the_limit(trace: Trace, limit: float) -> Iterator[Sighting]:
                 intervals_ns=steps,
             )
             return
+    if not ever_compiled(trace):
+        return
     table = recompiled(trace)
     close = table[table["highest_turn"] >= limit]
     if len(close):

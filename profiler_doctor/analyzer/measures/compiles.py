@@ -81,6 +81,11 @@ def compiled_regions(trace: Trace) -> pd.DataFrame:
     return found[["compile_id", "frame", "turn", "calls", "time_ns"]]
 
 
+def ever_compiled(trace: Trace) -> bool:
+    """Whether anything was compiled in the recording, or a compiled region called."""
+    return bool(len(compiles(trace)) or len(trace.rows_named(REGION.search, SLICES)))
+
+
 @measure
 def recompiles(trace: Trace) -> pd.DataFrame:
     """One row per frame that was compiled more than once, by compilations in the recording or by regions called.

@@ -60,8 +60,10 @@ def idle_by_cause(trace: Trace) -> dict[str, int]:
 
 def spent_by_cause(pieces: pd.DataFrame) -> dict[str, int]:
     """Every cause → the sum of its pieces, of a table with the columns of `idle_gaps`."""
-    spent = pieces.groupby("cause", observed=True)["dur_ns"].sum()
-    return {cause: int(spent.get(cause, 0)) for cause in CAUSES}
+    if not len(pieces):
+        return dict.fromkeys(CAUSES, 0)
+    spent = np.bincount(pieces["cause"].cat.codes, weights=pieces["dur_ns"], minlength=len(CAUSES))
+    return dict(zip(CAUSES, spent.astype(np.int64).tolist(), strict=True))
 
 
 def _of_device(trace: Trace, device: int, work: pd.DataFrame) -> pd.DataFrame:

@@ -163,15 +163,23 @@ def inside_named(trace: Trace, rows: Ints, test: Callable[[str], object]) -> Boo
 
 def outermost_named(trace: Trace, rows: Ints, test: Callable[[str], object]) -> Ints:
     """For each op row: the outermost of it and the slices around it whose name passes `test`, -1 for none."""
-    passes = trace.events.matching_names(test)
-    if not passes.any():
-        return np.full(len(rows), -1)
-    return _outermost(trace, rows, np.flatnonzero(passes[ops(trace)["name"].cat.codes.to_numpy()]))
+    order, first = _by_name(trace)
+    passing = [code for code in np.flatnonzero(np.diff(first)).tolist() if test(trace.events.names[code])]
+    places = [order[first[code] : first[code + 1]] for code in passing]
+    return _outermost(trace, rows, np.sort(np.concatenate([order[:0], *places])))
 
 
 def outermost(trace: Trace, rows: Ints, chosen: Bools) -> Ints:
     """As `outermost_named`, for slices `chosen` by a mask over all events."""
     return _outermost(trace, rows, np.flatnonzero(chosen[ops(trace)["row"].to_numpy()]))
+
+
+@measure
+def _by_name(trace: Trace) -> tuple[Codes, Ints]:
+    """The places in `ops` in order of their names, and where each name code's own begin, with one more for the end."""
+    codes = ops(trace)["name"].cat.codes.to_numpy()
+    first = np.concatenate(([0], np.cumsum(np.bincount(codes, minlength=len(trace.events.names)))))
+    return np.argsort(codes, kind="stable").astype(np.int32), first
 
 
 def _outermost(trace: Trace, rows: Ints, places: Ints) -> Ints:
