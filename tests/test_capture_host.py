@@ -97,6 +97,8 @@ def test_a_graph_that_grows_is_seen_with_the_line_that_adds_to_it(captured: Capt
     assert (growth.holder, growth.file, growth.line) == ("total", "script.py", 25)
     # each step hangs at least its addition, the sum and the layer's product on it
     assert growth.nodes_after - growth.nodes_before >= 3 * growth.steps
+    assert growth.nodes_in_one_step is not None
+    assert growth.nodes_in_one_step * growth.steps == growth.nodes_after - growth.nodes_before
 
 
 def test_numbers_below_the_normal_ones_are_seen_with_what_holds_them(captured: Captured) -> None:

@@ -50,6 +50,22 @@ def test_one_node_a_step_is_what_an_addition_makes(tmp_path: Path, nodes_after: 
     assert bool(ask(RULE, growing(tmp_path, nodes_after=nodes_after))) is found
 
 
+@pytest.mark.parametrize(("steps_between", "found"), [(12, True), (8, False)])
+def test_the_growth_is_compared_step_by_step(tmp_path: Path, steps_between: int, found: bool) -> None:
+    """From 0 to 60 to 100 nodes in 20 steps: 5 per step all the time, or 7.5 and then 3.3."""
+    trace = growing(tmp_path, steps=20, steps_between=steps_between, nodes_before=0, nodes_between=60, nodes_after=100)
+
+    assert bool(ask(RULE, trace)) is found
+
+
+@pytest.mark.parametrize(("in_one_step", "found"), [(None, True), (10, True), (13, True), (14, False)])
+def test_a_sum_over_micro_batches_falls_back_and_does_not_grow(
+    tmp_path: Path, in_one_step: int | None, found: bool
+) -> None:
+    """80 nodes in 8 steps: a step that adds more than 10 / 0.75 tells of others that let go."""
+    assert bool(ask(RULE, growing(tmp_path, nodes_in_one_step=in_one_step))) is found
+
+
 def test_results_that_are_kept_without_their_graph_are_in_order(tmp_path: Path) -> None:
     assert ask(RULE, growing(tmp_path, nodes_before=0, nodes_between=0, nodes_after=0, bytes_after=4_000_000)) == []
 

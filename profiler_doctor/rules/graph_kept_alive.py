@@ -37,9 +37,15 @@ def find(trace: Trace, limits: Limits) -> Iterable[Sighting]:
     if growth is None or growth.steps <= 0:
         return
     per_step = (growth.nodes_after - growth.nodes_before) / growth.steps
-    halves = (growth.nodes_between - growth.nodes_before, growth.nodes_after - growth.nodes_between)
+    until = growth.steps_between or growth.steps / 2
+    halves = (
+        (growth.nodes_between - growth.nodes_before) / until,
+        (growth.nodes_after - growth.nodes_between) / (growth.steps - until),
+    )
     if per_step < limits["nodes"] or min(halves) < limits["steady"] * max(halves):
         return
+    if growth.nodes_in_one_step is not None and per_step < limits["steady"] * growth.nodes_in_one_step:
+        return  # it falls back in between, as a sum over micro-batches does
     yield Sighting(
         message=f"The autograd graph behind `{growth.holder}` grows by {per_step:.3g} nodes in each step, and is never "
         "let go.",
@@ -65,7 +71,7 @@ RULE = Rule(
     thresholds={
         "nodes": Threshold(1, "autograd nodes per step", "the addition alone makes one, whatever is added"),
         "steady": Threshold(
-            0.75, "of the growth in the other half", "steps of one shape add equally many; some may differ"
+            0.75, "of the growth per step in the other half", "steps of one shape add equally many; some may differ"
         ),
     },
 )

@@ -1,8 +1,9 @@
 """What the script's own variables hold between two steps: tensors, the autograd graphs behind them, tiny numbers.
 
-Looked at three times, some steps apart, at boundaries of steps that are not timed there. Only what a variable of a
-function under way holds is looked at, itself, in a list or dict of its, or as an attribute: nothing of the script's is
-called.
+Looked at some steps apart, at boundaries, where no step is under way: for the first time before the steps are timed, so
+that a script of twenty steps is long enough, and a step later, to know what one step adds. Only what a variable
+of a function under way holds is looked at, itself, in a list or dict of its, or as an attribute: nothing of the
+script's is called.
 """
 
 from __future__ import annotations
@@ -20,10 +21,12 @@ from typing import Any
 from profiler_doctor.analyzer.capture.child.own_code import own_frames, short
 from profiler_doctor.analyzer.facts import GrowthFacts, SubnormalFacts
 
-APART = 8
-"""Steps between two looks."""
-LOOKS = 3
-"""Two could take a graph whose size changes with its input for one that grows."""
+APART = (1, 4, 4, 16)
+"""Steps between two looks. Four fit into the longest warm-up, for a script may end while it is recorded; the fifth
+tells a graph that grows from one that is let go now and then, such as of a sum over micro-batches.
+"""
+FEWEST = 4
+"""Looks; fewer could take a graph whose size changes with its input for one that grows."""
 MOST_NODES = 20_000
 """Autograd nodes that are counted; a graph of more grows all the same."""
 MOST_HELD = 2_000
@@ -54,7 +57,7 @@ class _Look:
 
 
 class Alive:
-    """The three looks and what they tell."""
+    """The looks and what they tell."""
 
     def __init__(self, torch: Any) -> None:
         self._torch = torch
@@ -64,9 +67,15 @@ class Alive:
 
     def look(self, step: int) -> None:
         """Look at what is alive as step `step` begins."""
-        if not self._looks or (self.growth is None and step >= self._looks[-1].step + APART):
+        made = len(self._looks)
+        if not made or (made <= len(APART) and step >= self._looks[-1].step + APART[made - 1]):
             with contextlib.suppress(Exception):  # variables can be anything; a look that fails tells nothing, no more
                 self._look(step)
+
+    def look_for_tiny(self) -> None:
+        """Look at the numbers themselves, once."""
+        with contextlib.suppress(Exception):  # as above
+            self.subnormals = self._tiny(list(self._held()))
 
     def _look(self, step: int) -> None:
         held = list(self._held())
@@ -76,9 +85,7 @@ class Alive:
             {one.name: sum(map(_bytes, one.tensors)) for one in held},
         )
         self._looks.append(seen)
-        if len(self._looks) == 1:
-            self.subnormals = self._tiny(held)
-        elif len(self._looks) == LOOKS:
+        if len(self._looks) >= FEWEST:
             self.growth = _growth(self._looks, held)
 
     def _held(self) -> Iterator[_Held]:
@@ -160,18 +167,27 @@ def _bytes(tensor: Any) -> int:
 
 
 def _growth(looks: list[_Look], held: list[_Held]) -> GrowthFacts:
-    """Of the variable whose graph grew most; where none did, of the one whose tensors did."""
-    first, between, now = looks
-    names = {one.name for one in held if one.name in first.nodes}
+    """Of the variable whose graph grew most in the time in which it grew less; where none did, of the one whose
+    tensors did. A sum may begin as a plain number, which holds nothing.
+    """
+    first, next_one, *_, between, now = looks
+    names = {one.name for one in held if one.name in between.nodes}
     grown = max(
         names,
-        key=lambda name: (now.nodes[name] - first.nodes[name], now.bytes[name] - first.bytes[name]),
+        key=lambda name: (
+            min(now.nodes[name] - between.nodes[name], between.nodes[name] - first.nodes.get(name, 0)),
+            now.bytes[name] - first.bytes.get(name, 0),
+        ),
         default="",
     )
     frame = next((one.frame for one in held if one.name == grown), None)
-    file, line = _where_it_grows(frame, grown) if frame is not None else ("", 0)
+    file, line = where_it_grows(frame, grown) if frame is not None else ("", 0)
     return GrowthFacts(
         steps=now.step - first.step,
+        steps_between=between.step - first.step,
+        nodes_in_one_step=(
+            next_one.nodes.get(grown, 0) - first.nodes.get(grown, 0) if next_one.step == first.step + 1 else None
+        ),
         nodes_before=first.nodes.get(grown, 0),
         nodes_between=between.nodes.get(grown, 0),
         nodes_after=now.nodes.get(grown, 0),
@@ -183,12 +199,17 @@ def _growth(looks: list[_Look], held: list[_Held]) -> GrowthFacts:
     )
 
 
-def _where_it_grows(frame: FrameType, name: str) -> tuple[str, int]:
-    """The line of the function that adds to the variable, told by its text; else the line that is under way."""
+def where_it_grows(frame: FrameType, name: str) -> tuple[str, int]:
+    """The line of the function that adds to the variable, told by its text; else the line that is under way.
+
+    What a module holds may grow in any of its functions.
+    """
     code, word = frame.f_code, re.escape(name)
-    adds = re.compile(rf"(?<![\w.]){word}(?:\[[^]]*\])?\s*(?:\+=|=[^=].*(?<![\w.]){word}\b|\.(?:append|extend|add)\()")
+    adds = re.compile(rf"(?<![\w.]){word}(?:\[[^]]*\])?\s*(?:\+=|=(?!=).*(?<![\w.]){word}\b|\.(?:append|extend|add)\()")
     file = code.co_filename
-    for number in sorted({line for *_, line in code.co_lines() if line}):
+    own = sorted({line for *_, line in code.co_lines() if line})
+    elsewhere = range(1, len(linecache.getlines(file)) + 1) if code.co_name == "<module>" else ()
+    for number in (*own, *elsewhere):
         if adds.search(linecache.getline(file, number)):
             return short(file), number
     return short(file), frame.f_lineno

@@ -114,6 +114,7 @@ class Observe:
         plan, warm = self.session.plan, self._current
         if not self._first_ns:
             self._first_boundary()
+        self.watching.observed.alive.look(index)
         late = time.monotonic_ns() - self._first_ns > plan.warm_up_s * 1e9
         ready = len(warm) >= TIMED_BEFORE and (warm.steady() or len(warm) >= MAX_WARM_UP or late)
         if ready or (plan.quick and (index > 0 or plan.known_steps < FEWEST_WITH_A_COLD_ONE)):
@@ -217,6 +218,7 @@ class Observe:
         self.watching.end()
         self._export(recorder)
         self.watching.observed.alive.look(self.session.marks.index)
+        self.watching.observed.alive.look_for_tiny()
         self.phase = self._settle
 
     def _export(self, recorder: Recorder) -> None:
