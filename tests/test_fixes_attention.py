@@ -190,6 +190,10 @@ LEFT_ALONE: dict[str, Form] = {
     "negative scale": lambda s, q, k, v: (q @ k.mT * -1.0).softmax(-1) @ v,
     "wider by its bias": lambda s, q, k, v: (_dot(s, q[:, :, :1], k) + SLOPES).softmax(-1) @ v,
     "keys changed between": lambda s, q, k, v: ((w := q @ k.mT), k.mul_(2), w.softmax(-1) @ v)[2],
+    "scores and themselves": lambda s, q, k, v: ((w := _dot(s, q, k)) + w).softmax(-1) @ v,
+    "hidden by a number that is scaled away": lambda s, q, k, v: (
+        (_dot(s, q, k).masked_fill(~s.mask, -1e4) * 1e-4).softmax(-1) @ v
+    ),
     "a product of weights": lambda s, q, k, v: ((w := _dot(s, q, k).softmax(-1)) @ w) @ v,
 }
 
@@ -268,6 +272,49 @@ def test_a_mask_changed_in_place_between_calls_is_looked_at_again() -> None:
         module.mask = CAUSAL.clone().T.contiguous()
         assert _close(call(*heads), module(*heads))
     assert seen == [True, False, True, False]
+
+
+def _set_through_a_view(s: Module, q: Any, k: Any, v: Any) -> Any:
+    mask = s.mask.clone()
+    mask[0].fill_(True)
+    return _dot(s, q, k).masked_fill(~mask, -INF).softmax(-1) @ v
+
+
+def _set_by_item(s: Module, q: Any, k: Any, v: Any) -> Any:
+    mask = s.mask.clone()
+    mask[0] = True
+    return _dot(s, q, k).masked_fill(~mask, -INF).softmax(-1) @ v
+
+
+@pytest.mark.parametrize("form", [_set_through_a_view, _set_by_item])
+def test_a_mask_changed_in_the_call_itself_is_not_taken_for_what_it_was(form: Form) -> None:
+    module, heads = Module(form).eval(), _heads()
+    with _treated(module, heads) as (call, seen):
+        assert _close(call(*heads), module(*heads))
+    assert seen == [False]
+
+
+def test_what_is_written_elsewhere_does_not_change_what_it_was_made_of() -> None:
+    def form(s: Module, q: Any, k: Any, v: Any) -> Any:
+        more, place = q + 1, torch.empty_like(q)
+        torch.mul(more, k, out=place)
+        return CAUSAL_FORMS["masked_fill"](s, q, k, v) + more - place
+
+    module, heads = Module(form).eval(), _heads()
+    with _treated(module, heads) as (call, seen):
+        assert _close(call(*heads), module(*heads))
+    assert seen == [True]
+
+
+def test_one_attention_may_be_made_of_another() -> None:
+    def form(s: Module, q: Any, k: Any, v: Any) -> Any:
+        first = CAUSAL_FORMS["masked_fill"](s, q, k, v)
+        return CAUSAL_FORMS["where"](s, first, first, first)
+
+    module, heads = Module(form).eval(), _heads()
+    with _treated(module, heads) as (call, seen):
+        assert _close(call(*heads), module(*heads))
+    assert seen == [True, True]
 
 
 def test_a_mask_whose_changes_cannot_be_known_is_never_taken_for_causal() -> None:

@@ -51,6 +51,7 @@ FORMS = {
     "numpy's stack": "return np.stack([one(p, x) for x in xs])",
     "by number": "return jnp.stack([one(p, xs[i]) for i in range(len(xs))])",
     "side by side": "return [one(p, x) * y.sum() for x, y in zip(xs, xs + 1)]",
+    "over NumPy's rows": "rows = np.asarray(xs)\nreturn jnp.stack([one(p, x) for x in rows])",
     "over a list": "rows = list(xs)\nreturn jnp.stack([one(p, x) for x in rows])",
     "appended": "out = []\nfor x in xs:\n    y = one(p, x)\n    z = y * 2\n    out.append((y, z.sum()))\nreturn out",
     "in another function": "def inner(q):\n    return 0\nreturn jnp.stack([one(p, x) for x in xs]) + inner(p)",
@@ -189,6 +190,47 @@ def test_a_print_and_a_random_number_for_each_sample_are_missed(tmp_path: Path) 
             _, other = shadow.compared(treated, (P, XS), {}, thorough=False)
         assert other.equal is False
         assert reason in other.reasons
+
+
+@pytest.mark.parametrize(
+    ("does", "reason"),
+    [
+        ("seen['n'] += 1", "it changes seen"),
+        ("log.append(x)", "it changes log"),
+        ("log[0] = 7", "it changes log"),
+        ("counts[0] += 1", "it changes counts"),
+        ("kept.add(len(kept))", "it changes kept"),
+        ("global total; total = total + 1", "it changes total"),
+        ("told.write('one')", "it may write to told"),
+    ],
+)
+def test_what_a_sample_changes_outside_is_never_called_equal(tmp_path: Path, does: str, reason: str) -> None:
+    more = f"""
+        seen, log, kept, counts, total = {{"n": 0}}, [0], set(), np.zeros(2), 0
+        told = open({str(tmp_path / "told")!r}, "w")
+
+        def telling(p, x):
+            {does}
+            return p @ x
+
+        def quiet(p, x):
+            return p @ x + len(log) + seen["n"] + counts[0] + total
+
+        def first(p, xs):
+            return jnp.stack([telling(p, x) for x in xs])
+
+        def second(p, xs):
+            return jnp.stack([quiet(p, x) for x in xs])
+    """
+    module = _module(tmp_path, "return 0", more)
+
+    found = [
+        JaxShadow(jax, call, 0.0).compared(call, (P, XS), {}, thorough=False)[1]
+        for call in (module.first, module.second)
+    ]
+
+    assert [one.equal for one in found] == [False, True]
+    assert reason in found[0].reasons[-1]
 
 
 def test_a_branch_on_a_sample_cannot_be_mapped(tmp_path: Path) -> None:

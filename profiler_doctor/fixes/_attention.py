@@ -13,8 +13,10 @@ from profiler_doctor.fixes._attention_graph import (
     Node,
     Operand,
     Site,
+    all_before,
     changes_something,
     layers_with_unused_weights,
+    seen_through,
     sites,
 )
 
@@ -136,8 +138,10 @@ def _mask_program(module: Any, site: Site) -> tuple[Callable[..., Sequence[Any]]
     from torch import fx
 
     wanted = [mask.node for mask in site.scores.masks]
-    needed = _all_before(wanted)
+    needed = all_before(wanted)
     if any(node.op not in ("placeholder", *CALLS) or changes_something(node) for node in needed):
+        return None, []
+    if any(needed.intersection(seen_through(node)) for node in module.graph.nodes if changes_something(node)):
         return None, []
     graph, copies = fx.Graph(), dict[Node, Node]()
     holders = [node for node in module.graph.nodes if node.op == "placeholder"]
@@ -147,17 +151,6 @@ def _mask_program(module: Any, site: Site) -> tuple[Callable[..., Sequence[Any]]
     graph.output(tuple(copies[node] for node in wanted))
     leaves = [place for place, node in enumerate(holders) if node in needed]
     return fx.GraphModule(module, graph).forward, leaves
-
-
-def _all_before(nodes: Sequence[Node]) -> set[Node]:
-    found: set[Node] = set()
-    left = list(nodes)
-    while left:
-        node = left.pop()
-        if node not in found:
-            found.add(node)
-            left += node.all_input_nodes
-    return found
 
 
 def _rewritten(module: Any, found: Sequence[Site], plan: Sequence[str]) -> Callable[..., Any]:
@@ -195,8 +188,9 @@ def _replace(graph: Any, site: Site, copies: dict[Node, Node], seen: str) -> Non
         if site.back is not None:
             new = graph.call_method("permute", (new, *site.back))
     output.replace_all_uses_with(new)
-    for node in reversed(site.nodes):
-        _erase_with_users(graph, copies[node])
+    for node in reversed([copies[node] for node in site.nodes]):
+        _erase_with_users(graph, node)
+    copies[site.output] = new  # it may be what the next attention is made of
     for mask in scores.masks:
         _erase_unused(graph, copies[mask.node])
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -126,6 +126,9 @@ def _site(softmax: Node, dead: frozenset[Node]) -> Site | None:
     if value is None or value[0].node in weights or _value(output).dtype != whole.dtype:
         return None
     nodes = (*scores.nodes, *weights, output)
+    others = [mask.node for mask in scores.masks] + [scaler for scaler, _ in scores.scalers]
+    if all_before(others).intersection(nodes):  # scores added to themselves
+        return None
     return Site(scores, value[0], value[1], dropout, output, nodes)
 
 
@@ -238,7 +241,8 @@ def _done(scores: Scores, step: Step) -> Scores | None:
     if kind == "none":
         return scores
     if kind == "scale":
-        return scores.scaled(number)
+        scaled = scores.scaled(number)
+        return scaled if all(mask.kind == "add" or mask.number <= HIDING for mask in scaled.masks) else None
     if kind == "scaler" and not scores.masks:
         return replace(scores, scalers=(*scores.scalers, (node, bool(number))))
     tensor = _value(node)
@@ -274,10 +278,44 @@ def _use_the_result_of_in_place_ops(graph: Any) -> None:
     """`x.add_(y)` gives x: who takes x after it takes the result then, so that the order can be read from the users."""
     places = {node: place for place, node in enumerate(graph.nodes)}
     for node in graph.nodes:
-        changed = node.args[0] if node.args else None
+        changed = _changed(node)
         if changed is not None and _in_place(node) and _is_node(changed):
             for user in [user for user in changed.users if places[user] > places[node]]:
                 user.replace_input_with(changed, node)
+
+
+def _changed(node: Node) -> Any:
+    """What an op in place changes, and gives."""
+    return node.kwargs["out"] if "out" in node.kwargs else node.args[0] if node.args else None
+
+
+def seen_through(node: Node) -> list[Node]:
+    """What an op in place changes, and the tensors of which that is a view, as far as the graph shows."""
+    found = []
+    changed = _changed(node)
+    while _is_node(changed):
+        found.append(changed)
+        changed = changed.args[0] if _name_of_any(changed) in VIEWS and changed.args else None
+    return found
+
+
+VIEWS = (
+    "getitem", "view", "view_as", "reshape", "transpose", "permute", "mT", "squeeze", "unsqueeze", "expand",
+    "expand_as", "select", "narrow", "detach", "flatten", "unflatten", "diagonal", "chunk", "split", "unbind",
+    "getattr",
+)  # fmt: skip
+
+
+def all_before(nodes: Sequence[Node]) -> set[Node]:
+    """These nodes and all that their values come from."""
+    found: set[Node] = set()
+    left = list(nodes)
+    while left:
+        node = left.pop()
+        if node not in found:
+            found.add(node)
+            left += node.all_input_nodes
+    return found
 
 
 def _disturbed(graph: Any, site: Site, places: dict[Node, int]) -> bool:

@@ -24,12 +24,16 @@ class Mapped:
         """The results of `one` on what the sources hold side by side, as the loop would have given them."""
         batches = [self._batch(source) for source in sources]
         sizes = {self._size(batch) for batch in batches if batch is not None}
-        if None in batches or len(sizes) > 1 or min(sizes) < FEWEST:
+        if any(batch is None for batch in batches) or len(sizes) > 1 or min(sizes) < FEWEST:
             self.left = f"goes over {' and '.join(type(source).__name__ for source in sources)}, which is no batch"
             results = [one(*values) for values in zip(*sources, strict=False)]
             return results if joining is None else joining(results)
         self.mapped += 1
-        return self._joined(self._jax.vmap(one)(*batches), how, joining)
+        results = self._jax.vmap(one)(*batches)
+        if not self._jax.tree_util.tree_leaves(results):  # the same of each: nothing
+            results = [results] * min(sizes)
+            return results if joining is None else joining(results)
+        return self._joined(results, how, joining)
 
     def _joined(self, results: Any, how: str, joining: Any) -> Any:
         numpy = self._jax.numpy

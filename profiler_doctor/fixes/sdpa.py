@@ -3,7 +3,8 @@
 What it does: a model that can choose its implementation of attention (those of Hugging Face transformers can) is told
 to use `scaled_dot_product_attention`. In all others softmax(query · keyᵀ · scale, masked) · value is looked for in the
 graph that torch.compile makes, one call is put in its place, and the rest runs as it is, op by op. Where the mask is
-seen to hide nothing but the future, `is_causal=True` takes its place; it is looked at again when it changes.
+seen to hide nothing but the future, `is_causal=True` takes its place; it is looked at again when torch counts a change
+of it (one made through NumPy or `.data` is not counted).
 
 When it applies: the softmax of a product is formed in full, one number for each pair of tokens, and multiplied again.
 It does not where the attention weights themselves are given back or used, where something other than scaling, a mask or

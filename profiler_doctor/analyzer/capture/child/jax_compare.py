@@ -15,6 +15,7 @@ from typing import Any
 
 from profiler_doctor.analyzer.capture.child.compare import Comparison
 from profiler_doctor.analyzer.capture.child.generators import Generators
+from profiler_doctor.analyzer.capture.child.jax_outside import state_outside, why_not_frozen
 from profiler_doctor.analyzer.capture.child.printing import Printing
 
 TOLERANCES = {"float64": 1e-10, "complex128": 1e-10, "float32": 1e-5, "complex64": 1e-5, "float16": 1e-2}
@@ -49,9 +50,10 @@ class JaxShadow:
         `thorough`: learn the program's own noise, and compare on other values too.
         """
         given, generators = (args, dict(kwargs)), Generators.now(None)
+        frozen, before = why_not_frozen(self._real), state_outside(self._real)
         try:
             expected = self._seen(self._real, copied(self._jax, given))[1]
-            moved = Generators.now(None)
+            moved, after = Generators.now(None), state_outside(self._real)
             generators.restore()
             if thorough:
                 again = self._seen(self._real, copied(self._jax, given))[1]
@@ -70,6 +72,9 @@ class JaxShadow:
             verdict = verdict.joined(Comparison(None, reasons=(f"{restless[0]} is another in every untreated run",)))
         if not moved.same(Generators.now(None)):
             verdict = verdict.joined(Comparison(False, reasons=("it draws random numbers differently",)))
+        changed = next((f"it changes {name}" for name, mark in before.items() if after.get(name) != mark), frozen)
+        if changed:
+            verdict = verdict.joined(Comparison(False, reasons=(f"{changed}, which tracing does once for all calls",)))
         return output, verdict
 
     def _on_other_values(self, treated: Callable[..., Any], given: Any, generators: Generators) -> Comparison:
