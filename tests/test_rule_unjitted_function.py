@@ -47,6 +47,16 @@ def test_a_step_in_which_xla_computes_most_of_the_time_is_silent(tmp_path: Path)
     assert ask(RULE, recorded(tmp_path, programs=50, computing_us=9))  # 45 %
 
 
+def test_what_xla_computes_counts_where_only_its_operations_are_recorded(tmp_path: Path) -> None:
+    built = TraceBuilder().step(0, 0, 1000 * US)
+    for number in range(40):
+        at = (1 + 20 * number) * US
+        built.op("CommonPjRtLoadedExecutable::ExecuteHelperOnSingleDevice", at, 2 * US)
+        built.op("wrapped_tanh", at + 2 * US, 5 * US, hlo_op="wrapped_tanh")
+    [seen] = ask(RULE, built.trace(tmp_path).with_capture(FACTS, None))
+    assert seen.evidence["computed_share"] == 0.2  # 40 times 5 of 1000 µs
+
+
 def test_a_script_of_torch_and_one_without_a_function_of_its_own_are_silent(tmp_path: Path) -> None:
     assert not ask(RULE, recorded(tmp_path, programs=40, computing_us=1, facts=Facts()))
     no_function = Facts(jax=JaxFacts(version="0.10.2"))

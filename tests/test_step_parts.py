@@ -27,6 +27,12 @@ def test_each_op_counts_with_its_self_time_in_its_family(tmp_path: Path) -> None
     }
 
 
+def test_a_value_that_is_broadcast_is_no_communication_and_a_broadcast_between_processes_is() -> None:
+    assert family_of("PjitFunction(broadcast_in_dim)") == "views"
+    assert family_of("c10d::broadcast_") == "communication"
+    assert family_of("torch_broadcast_coalesced") == "communication"
+
+
 def test_what_is_around_an_op_decides_before_its_name(tmp_path: Path) -> None:
     builder = (
         TraceBuilder()

@@ -99,6 +99,12 @@ def test_a_trial_that_could_not_tell_says_what_it_would_have_seen() -> None:
     assert "% or more would have shown" in trial.reason
 
 
+def test_a_large_gain_that_too_few_sets_show_is_not_told_what_would_have_shown() -> None:
+    trial = _verdict([_pairs(1.8)] * 2)
+    assert trial.verdict == "inconclusive"
+    assert trial.reason.endswith("; too few pairs of runs to be sure of it")
+
+
 def test_a_trial_that_only_a_doubling_would_have_shown_in_says_that_it_was_too_noisy() -> None:
     trial = _verdict([_pairs(0.2), _pairs(1.2), _pairs(3.0)])
     assert trial.verdict == "inconclusive"

@@ -196,12 +196,17 @@ def _timed(evidence: Evidence, changes: tuple[Change, ...]) -> tuple[TrialVerdic
         return "rejected", f"slower: {_told(deciding)}"
     if deciding.verdict == "same" or statistics.hopeless(sets) or statistics.no_gain(sets):
         return "rejected", f"no gain: {_told(deciding)}"
-    smallest = statistics.detectable(sets)
-    seen = (
-        f"a gain of {smallest:.0%} or more would have shown" if smallest < TOO_NOISY else "too noisy to show any gain"
-    )
     why = f"; {evidence.cut}" if evidence.cut else ""
-    return "inconclusive", f"{_told(deciding)}; {seen}{why}"
+    return "inconclusive", f"{_told(deciding)}; {_what_is_missing(deciding, sets)}{why}"
+
+
+def _what_is_missing(deciding: Change, sets: Sequence[statistics.Floats]) -> str:
+    if deciding.low > 1 + statistics.MARGIN:
+        return "too few pairs of runs to be sure of it"
+    smallest = statistics.detectable(sets)
+    if smallest >= TOO_NOISY:
+        return "too noisy to show any gain"
+    return f"a gain of {smallest:.0%} or more would have shown"
 
 
 def _beyond(noise: float, evidence: Evidence, deciding: Change) -> tuple[TrialVerdict, str]:

@@ -28,13 +28,13 @@ FAMILIES = {
     "copies and layout": "copy|contiguous|clone|reorder|repeat|flip|lift_fresh|im2col|col2im|convert|to_dense"
     "|pin_memory|_pad_|" + _words("to", "cat", "concat", "[hvd]?stack", "pad", "roll"),
     "views": "transpose|permute|reshape|view|expand|slice|select|split|chunk|narrow|squeeze|as_strided|flatten|unbind"
-    "|detach|alias|resolve_|movedim|unfold|" + _words("t", "T"),
+    "|detach|alias|resolve_|movedim|unfold|broadcast_in_dim|" + _words("t", "T"),
     "creation": "empty|zeros|ones|full|linspace|(?<!masked_)fill|resize|scalar_tensor|new_|"
     + _words("arange", "eye", "zero", "set", "tensor"),
     "reduction": "^_*(?:(?:nan)?(?:sum|mean|median)|prod|std|var|var_mean|std_mean|norm|max|min|a(?:min|max)|aminmax"
     "|arg(?:min|max)|any|all|mode|quantile|logsumexp|count_nonzero|cum(?:sum|prod)|linalg_vector_norm)_?$",
     "optimizer": "foreach|fused_(?:adam|sgd|adagrad)|amp_(?:update|non_finite)",
-    "communication": "all_?reduce|all_?gather|reduce_?scatter|all_?to_?all|broadcast_|record_param_comms",
+    "communication": "all_?reduce|all_?gather|reduce_?scatter|all_?to_?all|broadcast_(?!in_dim)|record_param_comms",
     "compiled code": "Torch-Compiled|CompiledF|TorchDynamo|inductor|triton|AOTDispatcher|aoti",
 }  # fmt: skip
 """Family → what the names of its ops hold; the first that matches."""

@@ -15,7 +15,9 @@ from profiler_doctor.analyzer.trace import Ints, Trace, measure
 STARTED = re.compile(r"\w*Executable::ExecuteHelper")
 """What XLA's profiler calls the start of a compiled program."""
 COMPUTED = re.compile(r"ThunkExecutor::Execute")
-"""... and the time in which the CPU computes one."""
+"""... and the time in which the CPU computes one; of the smallest there is only the operation itself."""
+OPERATION = "hlo_op"
+"""The argument that XLA's own operations have."""
 
 COMPILED = re.compile(r"backend_compile(_and_load)?$|lower_sharding_computation$")
 """What JAX calls its work on a program that is not there yet: writing it for XLA, and XLA's own."""
@@ -48,11 +50,16 @@ def programs_a_step(trace: Trace) -> float:
 def computed_share(trace: Trace) -> float | None:
     """The share of the steps' time in which XLA computes, 0…1; None without steps."""
     total_ns = int(steps(trace)["dur_ns"].sum())
-    rows = _within(trace, COMPUTED)
+    operations = trace.rows("cpu_op")
+    operations = operations[trace.events.text(OPERATION).at(operations, -1) >= 0]
+    rows = np.union1d(_within(trace, COMPUTED), _in_steps(trace, operations))
     spent_ns = int(union_ns(trace.events.start_ns[rows], np.asarray(trace.events.ends_at(rows))))
     return spent_ns / total_ns if total_ns else None
 
 
 def _within(trace: Trace, name: re.Pattern[str]) -> Ints:
-    rows = trace.rows_named(name.match, ("cpu_op",))
+    return _in_steps(trace, trace.rows_named(name.match, ("cpu_op",)))
+
+
+def _in_steps(trace: Trace, rows: Ints) -> Ints:
     return rows[step_at(trace, trace.events.start_ns[rows]) >= 0]
