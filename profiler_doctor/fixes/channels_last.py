@@ -65,7 +65,7 @@ FIX = Fix(
     cures=("LAY001", "LAY002", "LAY003", "LAY004"),
     snippet="""\
 model = model.to(memory_format=torch.channels_last)
-images = images.to(memory_format=torch.channels_last)
+images = images.to(memory_format=torch.channels_last)  # each batch as the model is given it: 4 dimensions
 """,
     changes_numbers="by rounding (3e-7 in float32)",
     rank=3,
