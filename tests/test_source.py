@@ -134,6 +134,8 @@ FRAMES = {
     "/home/me/net.py(3): forward": True,
     "C:\\me\\net.py(3): forward": True,
     "somebody/else.py(3): forward": True,
+    ".(3): forward": False,
+    "./(3): forward": False,
     "torch/nn/functional.py(3): relu": False,
     "threading.py(973): _bootstrap": False,
     "json/decoder.py(3): decode": False,

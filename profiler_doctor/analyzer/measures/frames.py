@@ -84,13 +84,14 @@ def _is_own(name: str) -> bool:
     file = place[0].replace("\\", "/")
     if OURS.search(file) or any(f"/{folder}/" in file for folder in INSTALLED) or STANDARD_LIBRARY.search(file):
         return False
-    return file.startswith("/") or ":" in file[:3] or not _is_installed(_top_level(file))
+    name = _top_level(file)
+    return file.startswith("/") or ":" in file[:3] or (name != "" and not _is_installed(name))
 
 
 def _top_level(file: str) -> str:
-    """The importable name of a path that the profiler has cut at an entry of sys.path."""
-    first = PurePosixPath(file.removeprefix("./")).parts[0] if file else ""
-    return first.removesuffix(".py")
+    """The importable name of a path that the profiler has cut at an entry of sys.path; "" of the entry itself."""
+    parts = PurePosixPath(file.removeprefix("./")).parts
+    return parts[0].removesuffix(".py") if parts else ""
 
 
 @cache
