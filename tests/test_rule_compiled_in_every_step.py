@@ -8,8 +8,10 @@ import pytest
 
 from profiler_doctor.analyzer.facts import Facts, JaxFacts
 from profiler_doctor.analyzer.trace import Trace
+from profiler_doctor.rules.compile_in_window import RULE as COMPILE_IN_WINDOW
 from profiler_doctor.rules.compiled_in_every_step import RULE
 from tests.asking import ask
+from tests.test_rule_recompiles import steps as compiled_steps
 from tests.trace_builder import TraceBuilder
 
 US = 1000
@@ -52,8 +54,14 @@ def test_a_small_share_is_silent(tmp_path: Path) -> None:
     for step in range(5):
         start = step * 10_000 * US
         built.step(step, start, 10_000 * US)
-        built.op("backend_compile", start, 499 * US)
+        built.op("backend_compile_and_load", start, 499 * US)
     assert not ask(RULE, built.trace(tmp_path))
+
+
+def test_what_dynamo_compiles_is_none_of_its_and_the_other_way_round(tmp_path: Path) -> None:
+    """Both call a phase `backend_compile`: a torch program's recompilations were reported as JAX's, too."""
+    assert not ask(RULE, compiled_steps("0/1").trace(tmp_path))
+    assert not ask(COMPILE_IN_WINDOW, recorded(tmp_path, (0, 1, 2, 3, 4)))
 
 
 @pytest.mark.parametrize(

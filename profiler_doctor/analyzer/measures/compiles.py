@@ -9,6 +9,7 @@ import pandas as pd
 
 from profiler_doctor.analyzer.kinds import Table
 from profiler_doctor.analyzer.measures.ops import SLICES, nearest_above, ops, outermost, parent_of, place_of
+from profiler_doctor.analyzer.measures.xla_programs import by_jax
 from profiler_doctor.analyzer.trace import Bools, Ints, Trace, measure
 
 TIMED = " (dynamo_timed)"
@@ -116,7 +117,7 @@ def _is_phase(trace: Trace) -> Bools:
     """For every event row: whether something is compiled in it, by its name or by the mark inside it."""
     events = trace.events
     marks, phases = _marks(trace), events.matching_names(PHASES.search)
-    if not phases.any() and not len(marks):
+    if by_jax(trace) or (not phases.any() and not len(marks)):
         return np.broadcast_to(np.False_, len(events))  # takes no memory
     mask = phases[events.name]
     parents = parent_of(trace, marks)

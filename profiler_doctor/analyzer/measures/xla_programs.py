@@ -24,6 +24,15 @@ COMPILED = re.compile(r"backend_compile(_and_load)?$|lower_sharding_computation$
 CALLED = re.compile(r"PjitFunction\((?P<name>.+)\)$")
 """What JAX calls the call of a compiled function; its own operations are such functions too."""
 
+OWN = re.compile(r"lower_sharding_computation$|backend_compile_and_load$|PjitFunction\(|\w*Executable::ExecuteHelper")
+"""Names that only JAX and XLA give: dynamo calls a phase of its own `backend_compile`, too."""
+
+
+@measure
+def by_jax(trace: Trace) -> bool:
+    """Whether JAX or XLA made this trace, by its names."""
+    return bool(trace.events.matching_names(OWN.match).any())
+
 
 @measure
 def compilations(trace: Trace) -> pd.DataFrame:
@@ -32,7 +41,7 @@ def compilations(trace: Trace) -> pd.DataFrame:
     Columns: row, start_ns, end_ns, dur_ns, step (index), function (the outermost compiled function that was called:
     "predict"; "" none).
     """
-    rows = trace.rows_named(COMPILED.match, ("cpu_op",))
+    rows = trace.rows_named(COMPILED.match, ("cpu_op",) if by_jax(trace) else ())
     rows = np.unique(outermost_named(trace, rows, COMPILED.match))
     table = ops(trace)
     found = table[table["row"].isin(rows) & (table["step"] >= 0)].sort_values("start_ns", ignore_index=True)
