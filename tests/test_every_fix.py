@@ -40,6 +40,7 @@ PARTICULAR = {
     "eval-mode": "the subjects are in eval mode: test_fixes_modes.py",
     "static-cache": "the subjects generate nothing: test_fixes_gpu.py",
     "sdpa": "the subjects have no attention: test_fixes_modes.py",
+    "recurrent-layer": "the subjects have no recurrent cell: test_fixes_recurrent.py",
     "compile-regional": "the subjects repeat no block: test_fixes_compiling.py",
     "torchscript-script": "a hook in Python cannot be translated: test_fixes_engines.py",
 }

@@ -10,21 +10,17 @@ from typing import Any
 from profiler_doctor.fixes._attention_call import attend, attend_in_layer, combined, sees
 from profiler_doctor.fixes._attention_graph import (
     Mask,
-    Node,
     Operand,
     Site,
-    all_before,
-    changes_something,
     layers_with_unused_weights,
-    seen_through,
     sites,
 )
+from profiler_doctor.fixes._graph_nodes import CALLS, Node, all_before, changes_something, erase_unused, seen_through
 
 CAUSAL, SOME, NONE = "causal", "some", "none"
 """What a mask leaves to see (`_attention_call.sees`). Where it is not known, some tokens may see nothing."""
 MOST_MASKS = 8
 """A program that has shown more masks than these, and as many as a third of its calls, makes a new one each time."""
-CALLS = ("call_function", "call_method")
 EXACT_FROM = -1e9
 """A score that this is added to is this number, in float32, whatever it was: as if it had been put in its place."""
 
@@ -192,7 +188,7 @@ def _replace(graph: Any, site: Site, copies: dict[Node, Node], seen: str) -> Non
         _erase_with_users(graph, node)
     copies[site.output] = new  # it may be what the next attention is made of
     for mask in scores.masks:
-        _erase_unused(graph, copies[mask.node])
+        erase_unused(graph, copies[mask.node])
 
 
 def _in_order(graph: Any, part: Operand, copies: dict[Node, Node]) -> Node:
@@ -209,13 +205,3 @@ def _erase_with_users(graph: Any, node: Node) -> None:
     for user in list(node.users):
         _erase_with_users(graph, user)
     graph.erase_node(node)
-
-
-def _erase_unused(graph: Any, node: Node) -> None:
-    """What made a mask, as far as nothing else uses it."""
-    if node.users or node.op not in CALLS or changes_something(node):
-        return
-    inputs = list(node.all_input_nodes)
-    graph.erase_node(node)
-    for one in inputs:
-        _erase_unused(graph, one)

@@ -4,14 +4,22 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
 from profiler_doctor.fixes._attention_equations import Order, of_scores, of_values
+from profiler_doctor.fixes._graph_nodes import (
+    CALLS,
+    Node,
+    all_before,
+    changed_by,
+    in_place,
+    is_node,
+    name_of_any,
+    switches_a_mode,
+)
 
-Node = Any
-"""torch.fx.Node"""
 HIDING = -1e4
 """A number at or below this that is put in the place of a score hides it: exp(-10000) is 0 in every type."""
 SAME_OP = {
@@ -97,7 +105,7 @@ def sites(graph: Any) -> list[Site]:
 def layers_with_unused_weights(graph: Any) -> list[Node]:
     """Calls that nn.MultiheadAttention makes, whose weights nobody takes though they are asked for."""
     dead = _dead(graph)
-    return [node for node in graph.nodes if _name_of_any(node) == LAYER and _gives_unused_weights(node, dead)]
+    return [node for node in graph.nodes if name_of_any(node) == LAYER and _gives_unused_weights(node, dead)]
 
 
 LAYER = "multi_head_attention_forward"
@@ -105,7 +113,7 @@ LAYER = "multi_head_attention_forward"
 
 def _gives_unused_weights(node: Node, dead: frozenset[Node]) -> bool:
     plain = len(node.args) == ARGUMENTS_BY_PLACE and not any(node.args[BIASES_AND_ZEROS])
-    taken = {user.args[1] if _name_of_any(user) == "getitem" else None for user in _users(node, dead)}
+    taken = {user.args[1] if name_of_any(user) == "getitem" else None for user in _users(node, dead)}
     return plain and node.kwargs.get("need_weights") is True and taken == {0}
 
 
@@ -138,13 +146,13 @@ MOST_DIMS = 4
 
 def _scores(node: Node, dead: frozenset[Node]) -> Scores | None:
     """What the value of a node is as scores; None: no such thing, or something else uses it too."""
-    if not _is_node(node) or len(_users(node, dead)) != 1:
+    if not is_node(node) or len(_users(node, dead)) != 1:
         return None
     product = _score_product(node)
     if product is not None:
         return replace(product, nodes=(node,))
     for inner, step in _steps(node):
-        before = _scores(inner, dead) if _is_node(inner) and _alike(inner, node) else None
+        before = _scores(inner, dead) if is_node(inner) and _alike(inner, node) else None
         done = _done(before, step) if before is not None else None
         if done is not None:
             return replace(done, nodes=(*done.nodes, node))
@@ -217,7 +225,7 @@ def _steps(node: Node) -> Iterator[tuple[Any, Step]]:
             yield other, _scaling(one, divides=False)
     elif name in ("add", "sub") and node.kwargs.get("alpha", 1) == 1:
         yield one, ("add", other, 1.0 if name == "add" else -1.0)
-        if name == "add" and not _in_place(node):
+        if name == "add" and not in_place(node):
             yield other, ("add", one, 1.0)
     elif name == "masked_fill":
         yield one, ("hide", _argument(node, 1, "mask"), _constant(_argument(node, 2, "value")))
@@ -278,78 +286,24 @@ def _use_the_result_of_in_place_ops(graph: Any) -> None:
     """`x.add_(y)` gives x: who takes x after it takes the result then, so that the order can be read from the users."""
     places = {node: place for place, node in enumerate(graph.nodes)}
     for node in graph.nodes:
-        changed = _changed(node)
-        if changed is not None and _in_place(node) and _is_node(changed):
+        changed = changed_by(node)
+        if changed is not None and in_place(node) and is_node(changed):
             for user in [user for user in changed.users if places[user] > places[node]]:
                 user.replace_input_with(changed, node)
-
-
-def _changed(node: Node) -> Any:
-    """What an op in place changes, and gives."""
-    return node.kwargs["out"] if "out" in node.kwargs else node.args[0] if node.args else None
-
-
-def seen_through(node: Node) -> list[Node]:
-    """What an op in place changes, and the tensors of which that is a view, as far as the graph shows."""
-    found = []
-    changed = _changed(node)
-    while _is_node(changed):
-        found.append(changed)
-        changed = changed.args[0] if _name_of_any(changed) in VIEWS and changed.args else None
-    return found
-
-
-VIEWS = (
-    "getitem", "view", "view_as", "reshape", "transpose", "permute", "mT", "squeeze", "unsqueeze", "expand",
-    "expand_as", "select", "narrow", "detach", "flatten", "unflatten", "diagonal", "chunk", "split", "unbind",
-    "getattr",
-)  # fmt: skip
-
-
-def all_before(nodes: Sequence[Node]) -> set[Node]:
-    """These nodes and all that their values come from."""
-    found: set[Node] = set()
-    left = list(nodes)
-    while left:
-        node = left.pop()
-        if node not in found:
-            found.add(node)
-            left += node.all_input_nodes
-    return found
 
 
 def _disturbed(graph: Any, site: Site, places: dict[Node, int]) -> bool:
     """Whether between the first and the last op something is changed in place, or a mode switched."""
     own, first, last = set(site.nodes), min(places[node] for node in site.nodes), places[site.output]
     between = [node for node in graph.nodes if first < places[node] < last and node not in own]
-    return any(_in_place(node) or _name_of_any(node).startswith(("_set", "_enter", "_exit")) for node in between)
-
-
-def changes_something(node: Node) -> bool:
-    """Whether a node does more than give a value that depends on nothing but what it is given."""
-    name = _name_of_any(node)
-    impure = node.op.startswith("call") and node.is_impure()
-    return _in_place(node) or impure or "rand" in name or name in ("dropout", "bernoulli", "multinomial")
-
-
-def _in_place(node: Node) -> bool:
-    name = _name_of_any(node)
-    by_name = name.endswith("_") and not name.startswith("_") and name not in PYTHONS_OWN
-    return by_name or name in IN_PLACE or "out" in node.kwargs or bool(node.kwargs.get("inplace"))
-
-
-PYTHONS_OWN = ("and_", "or_", "not_", "is_")
-"""Operators that are named so because their plain names are words of the language."""
-IN_PLACE = (
-    "setitem", "iadd", "isub", "imul", "itruediv", "iand", "ior", "ixor", "ipow", "ifloordiv", "imod", "imatmul",
-)  # fmt: skip
+    return any(in_place(node) or switches_a_mode(node) for node in between)
 
 
 def _dead(graph: Any) -> frozenset[Node]:
     """Nodes whose values nobody takes in the end."""
     dead: set[Node] = set()
     for node in reversed(graph.nodes):
-        if _name_of_any(node) in WITHOUT_EFFECT and all(user in dead for user in node.users):
+        if name_of_any(node) in WITHOUT_EFFECT and all(user in dead for user in node.users):
             dead.add(node)
     return frozenset(dead)
 
@@ -370,18 +324,12 @@ def _name(node: Any) -> str:
     """The op of a node, by one name for all ways to write it; empty: one that means nothing here."""
     import torch
 
-    if not _is_node(node) or node.op not in ("call_function", "call_method"):
+    if not is_node(node) or node.op not in CALLS:
         return ""
-    name = _name_of_any(node)
+    name = name_of_any(node)
     owners = (torch, torch.nn.functional, operator)
     known = node.op == "call_method" or any(getattr(owner, name, None) is node.target for owner in owners)
     return SAME_OP.get(name, name) if known and name in KNOWN else ""
-
-
-def _name_of_any(node: Node) -> str:
-    if node.op == "call_method":
-        return str(node.target)
-    return str(getattr(node.target, "__name__", "")) if node.op == "call_function" else ""
 
 
 def _argument(node: Node, place: int, name: str, otherwise: Any = None) -> Any:
@@ -392,7 +340,7 @@ def _value(node: Any) -> Any:
     """The tensor that stands for a node's value; None: it is none."""
     import torch
 
-    value = node.meta.get("example_value") if _is_node(node) else None
+    value = node.meta.get("example_value") if is_node(node) else None
     return value if isinstance(value, torch.Tensor) else None
 
 
@@ -409,7 +357,3 @@ def _constant(given: Any) -> float:
 
 def _number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _is_node(value: Any) -> bool:
-    return hasattr(value, "users") and hasattr(value, "meta")

@@ -4,13 +4,26 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
+from profiler_doctor.analyzer.capture.child.generators import Generators
 from profiler_doctor.analyzer.capture.child.users_function import is_function
-from profiler_doctor.analyzer.kinds import Machine, Root
+from profiler_doctor.analyzer.kinds import Machine, Root, Unsuitable
+from profiler_doctor.fixes._engine import copied, first_line
 
+
+class Rewriter(Protocol):
+    """A backend for torch.compile that replaces places of the graphs it is given."""
+
+    places: int
+
+    def __call__(self, module: Any, examples: Sequence[Any], /) -> Callable[..., Any]:
+        """What runs in the place of a graph."""
+
+
+R = TypeVar("R", bound=Rewriter)
 COMPILERS = ("g++", "clang++", "c++")
 
 
@@ -57,3 +70,23 @@ def to_compile(module: Any) -> Any:
     """The module; or the user's function that it stands for: a function that is given no tensor, and reads its own, is
     compiled where `torch.compile` is given it, and not where that comes upon it."""
     return module.function if is_function(module) else module
+
+
+def shown(root: Root, backend: R, nothing: str) -> R:
+    """The backend, after one call of a copy has shown that there is something to rewrite.
+
+    Raises `Unsuitable` with the words `nothing` where there is not, or with why torch.compile cannot look.
+    """
+    import torch
+
+    generators = Generators.now(torch)
+    probe: Callable[..., Any] = torch.compile(to_compile(copied(root.module)), backend=backend)
+    try:
+        probe(*root.args, **root.kwargs)
+    except Exception as error:  # whatever torch.compile, or a copy of the model, does not bear
+        raise Unsuitable(f"torch.compile cannot look into the model: {first_line(error)}") from error
+    finally:
+        generators.restore()
+    if not backend.places:
+        raise Unsuitable(nothing)
+    return backend

@@ -21,14 +21,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from profiler_doctor.analyzer.capture.child.generators import Generators
-from profiler_doctor.analyzer.kinds import ENGINE, Fix, Machine, Root, Unsuitable
+from profiler_doctor.analyzer.kinds import ENGINE, Fix, Machine, Root
 from profiler_doctor.fixes._attention import Rewriting
-from profiler_doctor.fixes._compiling import compiled, to_compile
-from profiler_doctor.fixes._engine import copied, first_line
+from profiler_doctor.fixes._compiling import compiled, shown
 from profiler_doctor.fixes._standin import Standin
 
 WANTED = "sdpa"
+NOTHING = "no attention written out was found in what torch.compile sees of the model, or its weights are used"
 
 
 def _applies(machine: Machine) -> str | None:
@@ -46,28 +45,9 @@ def _treat(root: Root) -> Iterator[Callable[..., Any]]:
         finally:
             choose(before)
         return
-    rewriting = _rewriting(root)
+    rewriting = shown(root, Rewriting(), NOTHING)
     with compiled(root, backend=rewriting) as call:
         yield Standin(root.module, call, rewriting.told)
-
-
-def _rewriting(root: Root) -> Rewriting:
-    """The backend, after one call of a copy has shown that there is something to rewrite."""
-    import torch
-
-    rewriting, generators = Rewriting(), Generators.now(torch)
-    probe: Callable[..., Any] = torch.compile(to_compile(copied(root.module)), backend=rewriting)
-    try:
-        probe(*root.args, **root.kwargs)
-    except Exception as error:  # whatever torch.compile, or a copy of the model, does not bear
-        raise Unsuitable(f"torch.compile cannot look into the model: {first_line(error)}") from error
-    finally:
-        generators.restore()
-    if not rewriting.places:
-        raise Unsuitable(
-            "no attention written out was found in what torch.compile sees of the model, or its weights are used"
-        )
-    return rewriting
 
 
 FIX = Fix(
