@@ -76,7 +76,7 @@ FIX = Fix(
     doc=__doc__,
     cures=("JAX001",),
     snippet="""\
-step = jax.jit(step)  # your own function; static_argnames=("mode",) for arguments that are no arrays
+step = jax.jit(step)  # your own function, or jax.grad(loss); static_argnames=("mode",) for what is no array
 """,
     changes_numbers="by rounding (1e-6 in float32)",
     rank=COMPILER_RANK,

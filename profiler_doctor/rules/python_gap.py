@@ -37,6 +37,7 @@ from profiler_doctor.analyzer.measures.python_gaps import Open, frame_in, python
 from profiler_doctor.analyzer.measures.source import function_of, source_of
 from profiler_doctor.analyzer.measures.steps import steps
 from profiler_doctor.analyzer.measures.window import linked_idle, linked_time, linked_work, used_steps, window
+from profiler_doctor.analyzer.measures.xla_programs import op_by_op
 from profiler_doctor.analyzer.model import Where
 from profiler_doctor.analyzer.trace import Trace
 
@@ -49,6 +50,8 @@ SHORT = r"the built-in \g<name>"
 
 def find(trace: Trace, limits: Limits) -> Iterable[Sighting]:
     """A finding for each place where the step is in Python, the largest ones, where all of them together matter."""
+    if op_by_op(trace):  # JAX001 tells that, and what to do
+        return
     gaps, whole_ns, unit = _recurring(trace, limits), _whole_ns(trace), _unit(trace)
     lost = gaps.groupby("place")["lost_ns"].sum().sort_values(ascending=False)
     if not whole_ns or lost.sum() < limits["share"] * whole_ns:

@@ -27,7 +27,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from profiler_doctor.analyzer.kinds import Has, Limits, Rule, Sighting, Threshold
-from profiler_doctor.analyzer.measures.xla_programs import computed_share, programs_a_step
+from profiler_doctor.analyzer.measures.xla_programs import PROGRAMS, computed_share, programs_a_step
 from profiler_doctor.analyzer.model import Where
 from profiler_doctor.analyzer.trace import Trace
 
@@ -56,7 +56,7 @@ RULE = Rule(
     find=find,
     needs=(Has.STEPS, Has.OPS, Has.CAPTURE),
     thresholds={
-        "programs": Threshold(4, "programs a step", "a jitted step, its loss and a metric are three"),
+        "programs": Threshold(PROGRAMS, "programs a step", "a jitted step, its loss and a metric are three"),
         "computed": Threshold(0.5, "of the step", "where XLA computes for longer, starting programs costs less"),
     },
 )

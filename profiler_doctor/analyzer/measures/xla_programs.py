@@ -16,6 +16,8 @@ STARTED = re.compile(r"\w*Executable::ExecuteHelper")
 """What XLA's profiler calls the start of a compiled program."""
 COMPUTED = re.compile(r"ThunkExecutor::Execute")
 """... and the time in which the CPU computes one; of the smallest there is only the operation itself."""
+PROGRAMS = 4
+"""So many in a step, and its function is not compiled: a jitted step, its loss and a metric are three."""
 OPERATION = "hlo_op"
 """The argument that XLA's own operations have."""
 
@@ -48,6 +50,13 @@ def compilations(trace: Trace) -> pd.DataFrame:
     calls = outermost_named(trace, found["row"].to_numpy(np.int64), CALLED.match)
     names = ["" if row < 0 else CALLED.sub(r"\g<name>", trace.events.name_of(int(row))) for row in calls]
     return found[["row", "start_ns", "end_ns", "dur_ns", "step"]].assign(function=names)
+
+
+def op_by_op(trace: Trace) -> bool:
+    """Whether the steps are calls of a function that is not compiled, so that Python stands between its operations."""
+    facts = trace.facts.jax if trace.facts is not None else None
+    unjitted = facts is not None and bool(facts.function) and not facts.jitted
+    return unjitted and programs_a_step(trace) >= PROGRAMS
 
 
 def programs_a_step(trace: Trace) -> float:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import sys
+import weakref
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from types import CodeType, FunctionType, MethodType
@@ -40,10 +41,16 @@ class Function:
         """The function of this code."""
         return Function(_called(code.co_name), short(code.co_filename), code.co_firstlineno)
 
+    @staticmethod
+    def derived(maker: str, code: CodeType) -> Function:
+        """What `jax.grad`, or another such maker, makes of the function of this code."""
+        name = "a function without a name" if code.co_name == NAMELESS else code.co_name
+        return Function(f"{maker}({name})", short(code.co_filename), code.co_firstlineno)
+
 
 @dataclass(frozen=True, eq=False)
 class Compiled:
-    """One function that the script compiled."""
+    """One function that the script compiled, or had JAX make of another (`jax_derived.py`)."""
 
     real: Callable[..., Any]
     """The original: what `jax.jit` gave."""
@@ -52,6 +59,8 @@ class Compiled:
     function: Function
 
 
+_ORIGINALS: weakref.WeakKeyDictionary[Callable[..., Any], Callable[..., Any]] = weakref.WeakKeyDictionary()
+"""Functions of ours that the script was given → what they stand for."""
 Heard = Callable[[Compiled, tuple[Any, ...], Mapping[str, Any]], Any]
 """Makes a call of a compiled function, and gives what it gave."""
 
@@ -62,6 +71,7 @@ def listen(jax: Any, heard: Heard) -> Undo:
     def listening(jit: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(jit)
         def made(*args: Any, **kwargs: Any) -> Any:
+            args = tuple(map(unheard, args))
             given = jit(*args, **kwargs)
             if type(given) is FunctionType and not args:  # `@jax.jit(static_argnums=0)`: the function comes later
                 return lambda *later, **more: twin(given(*later, **more), heard, sys._getframe(1))
@@ -70,6 +80,22 @@ def listen(jax: Any, heard: Heard) -> Undo:
         return made
 
     return replaced(jax, "jit", listening)
+
+
+def wraps(real: Callable[..., Any], call: Callable[[tuple[Any, ...], Mapping[str, Any]], Any]) -> Callable[..., Any]:
+    """A function to give the script in the place of `real`, by whose name it goes; `call` makes its calls."""
+
+    @functools.wraps(real)
+    def ours(*args: Any, **kwargs: Any) -> Any:
+        return call(args, kwargs)
+
+    _ORIGINALS[ours] = real
+    return ours
+
+
+def unheard(given: Any) -> Any:
+    """What a function of ours stands for, anything else as it is: what is made of it is heard by itself."""
+    return _ORIGINALS.get(given, given) if type(given) is FunctionType else given
 
 
 def twin(real: Any, heard: Heard, maker: Any) -> Any:
@@ -94,7 +120,7 @@ def twin(real: Any, heard: Heard, maker: Any) -> Any:
 
 
 def _known(real: Any, maker: Any) -> Compiled | None:
-    code = _own_code(real)
+    code = own_code(real)
     if code is not None:
         outer = getattr(getattr(real, "__wrapped__", None), "__code__", code)
         return Compiled(real, f"{key_of(code)} in {outer.co_name}", replace(Function.of(code), jitted=True))
@@ -105,15 +131,21 @@ def _known(real: Any, maker: Any) -> Compiled | None:
     return Compiled(real, f"{file}:{line}:{name}", Function(_called(name), file, line, jitted=True))
 
 
-def _own_code(function: Any) -> CodeType | None:
+def own_code(function: Any) -> CodeType | None:
     """The code of the user's own function that is behind all that was put around it."""
+    own = own_function(function)
+    return own.__code__ if own is not None else None
+
+
+def own_function(function: Any) -> FunctionType | None:
+    """The user's own function that is behind all that was put around it."""
     for _ in range(MAX_WRAPPERS):
         if isinstance(function, functools.partial):
             function = function.func
         elif isinstance(function, MethodType):
             function = function.__func__
         elif type(function) is FunctionType and is_own_file(function.__code__.co_filename):
-            return function.__code__
+            return function
         else:
             function = getattr(function, "__wrapped__", None)
     return None

@@ -5,9 +5,9 @@ from __future__ import annotations
 import io
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from types import FunctionType
 from typing import Any
 
+from profiler_doctor.analyzer.capture.child.jax_jitted import own_function
 from profiler_doctor.analyzer.capture.child.users_function import PLAIN, Outside
 
 MOST_LOOKED_AT = 1000
@@ -30,8 +30,9 @@ def state_outside(call: Callable[..., Any]) -> Mapping[str, Any]:
 
 
 def _outside(call: Callable[..., Any]) -> Outside | None:
-    function = getattr(call, "__func__", call)  # of a compiled one all this is frozen already
-    return Outside(None, function) if isinstance(function, FunctionType) else None
+    """None: there is no such function, or it is compiled, so that all this is frozen already."""
+    function = own_function(call)  # behind jax.grad and its like
+    return Outside(None, function) if function is not None and not hasattr(call, "lower") else None
 
 
 def _is_written(file: io.IOBase) -> bool:

@@ -19,8 +19,8 @@ from threading import get_ident
 from types import CodeType, FunctionType
 from typing import Any
 
-from profiler_doctor.analyzer.capture.child import users_function
-from profiler_doctor.analyzer.capture.child.jax_jitted import JITTED, Compiled, Function, listen
+from profiler_doctor.analyzer.capture.child import jax_derived, jax_jitted, users_function
+from profiler_doctor.analyzer.capture.child.jax_jitted import JITTED, Compiled, Function
 from profiler_doctor.analyzer.capture.child.jax_samples import Passed, Row, SampleWatch, look_into, watched
 from profiler_doctor.analyzer.capture.child.jax_steps import Looking
 from profiler_doctor.analyzer.capture.child.marks import Conductor
@@ -41,7 +41,8 @@ class JaxSession(Session):
         name = CONDUCTORS.get(self.plan.mode)
         if name is not None:
             marks.conductor = importlib.import_module(f"profiler_doctor.analyzer.capture.child.{name}").begin(self)
-        self._undo.append(listen(self.torch, marks.compiled))
+        self._undo.append(jax_jitted.listen(self.torch, marks.compiled))
+        self._undo.append(jax_derived.listen(self.torch, marks.compiled, marks.is_computing))
         if self.plan.source is not None and self.plan.source.function:
             marks.hear(self.plan.source)
         elif self.plan.mode == "observe" and threading.current_thread() is threading.main_thread():
@@ -76,7 +77,7 @@ class JaxMarks:
         """The key of the compiled function whose calls are steps."""
         self._session = session
         self._owner: int | None = None
-        self._is_computing = _computing(session.torch)
+        self.is_computing = _computing(session.torch)
         self._inside = False
         self._treated: tuple[Callable[..., Any], Callable[..., Any]] | None = None
         """The function that was treated, and what stands in for it."""
@@ -163,7 +164,7 @@ class JaxMarks:
 
     def _called(self, real: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         """One call of the function that makes the steps."""
-        if self._inside or not self.alive or not self._mine() or not self._is_computing():
+        if self._inside or not self.alive or not self._mine() or not self.is_computing():
             return real(*args, **kwargs)
         self.calls += 1
         if self.row is not None:

@@ -1,0 +1,225 @@
+"""Functions that a JAX script makes with `jax.grad` and its like: their calls are steps, compiling them is tried."""
+
+from __future__ import annotations
+
+import textwrap
+import time
+from collections.abc import Iterator
+from contextlib import nullcontext
+from importlib.util import find_spec
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from profiler_doctor.analyzer.capture.budget import Budget
+from profiler_doctor.analyzer.capture.captured import Captured, Options
+from profiler_doctor.analyzer.capture.child import jax_derived, jax_jitted
+from profiler_doctor.analyzer.capture.child.jax_jitted import Compiled
+from profiler_doctor.analyzer.capture.child.jax_session import JaxMarks
+from profiler_doctor.analyzer.capture.child.jax_steps import Looking
+from profiler_doctor.analyzer.capture.launch import Target
+from profiler_doctor.analyzer.capture.plan import Plan
+from profiler_doctor.analyzer.capture.record import capture
+from profiler_doctor.analyzer.engine import examine
+from profiler_doctor.analyzer.kinds import Fix, Machine
+from profiler_doctor.analyzer.model import Trial
+from profiler_doctor.analyzer.plugins import find
+from profiler_doctor.analyzer.reading import read
+from profiler_doctor.analyzer.trial import TrialRequest, trials
+from profiler_doctor.analyzer.trial_program import Program
+from profiler_doctor.verbs.choice import every_rule
+
+pytestmark = pytest.mark.skipif(find_spec("jax") is None, reason="jax is not installed")
+jax: Any = pytest.importorskip("jax")
+jnp = jax.numpy
+MACHINE = Machine(device="cpu", torch=None, cpu_flags=frozenset(), cpus=2, threads=1, has_root=True, training=False)
+
+
+@pytest.fixture
+def marks() -> Iterator[JaxMarks]:
+    """The marks of a run, which hear what is compiled and made."""
+    session = SimpleNamespace(
+        plan=Plan(mode="observe", folder=""),
+        torch=jax,
+        guarded=nullcontext,
+        say=lambda *_, **__: None,
+        sign_of_life=lambda *_: None,
+    )
+    marks = JaxMarks(session)  # type: ignore[arg-type]  # what it uses of one
+    stops = jax_jitted.listen(jax, marks.compiled), jax_derived.listen(jax, marks.compiled, marks.is_computing)
+    yield marks
+    if marks.looking is not None:
+        marks.looking.stop()
+    for stop in stops:
+        stop()
+
+
+@pytest.fixture
+def heard() -> Iterator[list[Compiled]]:
+    """All calls that are heard."""
+    calls: list[Compiled] = []
+
+    def note(one: Compiled, args: Any, kwargs: Any) -> Any:
+        calls.append(one)
+        return one.real(*args, **kwargs)
+
+    stops = jax_jitted.listen(jax, note), jax_derived.listen(jax, note, jax._src.core.trace_state_clean)
+    yield calls
+    for stop in stops:
+        stop()
+
+
+def loss(x: Any, times: int = 1) -> Any:
+    return (x * x * times).sum()
+
+
+def test_each_call_outside_of_tracing_is_heard_by_the_makers_and_the_functions_name(heard: list[Compiled]) -> None:
+    x = jnp.arange(3.0)
+    assert float(jax.grad(loss)(x)[2]) == 4
+    assert float(jax.value_and_grad(loss)(x, times=2)[0]) == 10
+    assert jax.vmap(loss)(jnp.ones((5, 3))).shape == (5,)
+    assert float(jax.hessian(lambda y: loss(y, 1))(x)[0, 0]) == 2
+    assert [one.function.name for one in heard] == [
+        "grad(loss)", "value_and_grad(loss)", "vmap(loss)", "hessian(a function without a name)",
+    ]  # fmt: skip
+    assert len({one.key for one in heard}) == 4
+    assert heard[0].function.line == loss.__code__.co_firstlineno
+    jax.vmap(jax.grad(loss))(jnp.ones((5, 3)))
+    assert [one.function.name for one in heard[4:]] == ["vmap(loss)"]
+    jax.make_jaxpr(jax.grad(loss))(x)
+    assert len(heard) == 5
+    with pytest.raises(TypeError):
+        jax.grad(loss)(x, 1, "too many")
+
+
+def test_what_is_compiled_is_what_jax_made_and_is_heard_as_compiled(heard: list[Compiled]) -> None:
+    gradient = jax.grad(loss)
+    assert gradient.__name__ == jax_jitted.unheard(gradient).__name__
+    quick = jax.jit(gradient)
+    assert float(quick(jnp.ones(2))[0]) == 2
+    assert [(one.function.name, one.function.jitted) for one in heard] == [("loss()", True)]
+    assert quick.__wrapped__ is jax_jitted.unheard(gradient)
+    assert quick.__wrapped__ is not gradient
+
+
+def test_a_loop_that_makes_the_same_anew_gets_the_same(heard: list[Compiled]) -> None:
+    assert jax.grad(loss) is jax.grad(loss)
+    assert jax.grad(loss) is not jax.grad(loss, argnums=(0,))
+    assert jax.grad(loss) is not jax.value_and_grad(loss)
+    first, again = (jax.grad(lambda x: x * x)(1.0) and heard[-1] for _ in range(2))
+    assert first.key == again.key
+
+
+def test_what_a_package_makes_of_its_own_functions_is_not_heard(heard: list[Compiled]) -> None:
+    assert float(jax.grad(jnp.sum)(jnp.ones(2))[0]) == 1
+    assert not heard
+
+
+def test_the_gradient_that_a_loop_asks_for_is_its_body_and_one_in_a_function_is_not(marks: JaxMarks) -> None:
+    marks.looking = Looking(marks.found)
+    x = jnp.ones(3)
+    for _ in range(6):
+        x = jax.tree.map(lambda a, b: a - 0.1 * b, x, jax.grad(loss)(x))
+    assert marks.source is not None
+    assert marks.source.words == "calls of grad(loss)"
+    assert marks.calls == 3
+
+
+def test_a_function_around_it_is_the_body(marks: JaxMarks) -> None:
+    def update(x: Any) -> Any:
+        return x - 0.1 * jax.grad(loss)(x)
+
+    marks.looking = Looking(marks.found)
+    x = jnp.ones(3)
+    for _ in range(6):
+        x = update(x)
+    assert marks.source is not None
+    assert marks.source.words == "calls of update()"
+
+
+def test_the_same_gradient_is_treated_at_each_call_and_one_of_another_function_is_not(marks: JaxMarks) -> None:
+    seen: list[str] = []
+
+    def treated(root: Any) -> Any:
+        return lambda *args, **kwargs: (seen.append("ours"), root.call(*args, **kwargs))[1]
+
+    marks.looking = Looking(marks.found)
+    marks.conductor = SimpleNamespace(on_root_call=treated, on_boundary=lambda *_: None)  # type: ignore[assignment]
+    x = jnp.ones(3)
+    for _ in range(5):
+        jax.grad(loss)(x)
+    assert seen == ["ours"] * 2
+
+
+SCRIPT = """
+    import jax
+    import jax.numpy as jnp
+
+    def loss(weights, x):
+        for weight in weights:
+            x = jnp.tanh(x @ weight)
+        {special}
+        return x.mean()
+
+    key = jax.random.PRNGKey(0)
+    weights = [jax.random.normal(jax.random.fold_in(key, n), (16, 16)) for n in range(8)]
+    x = jax.random.normal(key, (4, 16))
+    while True:
+        slopes = jax.grad(loss)(weights, x)
+        weights = jax.tree.map(lambda weight, slope: weight - 0.1 * slope, weights, slopes)
+"""
+
+
+def _recorded(folder: Path, special: str = "pass") -> tuple[Target, Captured]:
+    script = folder / "train.py"
+    script.write_text(textwrap.dedent(SCRIPT).format(special=special), encoding="utf-8")
+    target = Target(script=str(script))
+    return target, capture(target, Options(budget=Budget.start(120.0, verify=True)))
+
+
+def _tried(folder: Path, target: Target, captured: Captured, budget_s: float) -> Trial:
+    logs = folder / "trials"
+    logs.mkdir()
+    program = Program(target=target, folder=logs, source=captured.source, machine=MACHINE)
+    request = TrialRequest(program=program, deadline_ns=time.monotonic_ns() + int(budget_s * 1e9))
+    (trial,) = trials(request, [fix for fix in find("profiler_doctor.fixes", Fix).items if fix.name == "jax-jit"])
+    return trial
+
+
+@pytest.mark.slow
+def test_a_training_loop_without_a_function_is_found_and_compiling_its_gradient_verified(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    target, captured = _recorded(tmp_path)
+    assert captured.source is not None
+    assert captured.source.words == "calls of grad(loss)"
+    assert captured.trace_file is not None
+    found = examine(read(captured.trace_file).with_capture(captured.facts, None), every_rule())
+    assert [one.code for one in found.outcomes if one.findings] == ["JAX001"]
+    trial = _tried(tmp_path, target, captured, 150)
+    assert trial.verdict == "verified", trial.reason
+    assert trial.speedup is not None
+    assert trial.speedup > 2
+    assert trial.outputs_equal is True
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("special", "reason"),
+    [
+        ("x = x if x.sum() > 0 else x + 1", "TracerBoolConversionError"),
+        ("print('step')", "what it prints"),
+        ("import numpy; x = x * numpy.random.rand()", "the answers differ"),
+    ],
+)
+def test_what_compiling_would_freeze_under_a_gradient_is_never_verified(
+    tmp_path: Path, special: str, reason: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    target, captured = _recorded(tmp_path, special)
+    trial = _tried(tmp_path, target, captured, 60)
+    assert trial.verdict in ("rejected", "inconclusive")
+    assert reason in trial.reason
