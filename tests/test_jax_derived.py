@@ -6,6 +6,7 @@ import textwrap
 import time
 from collections.abc import Iterator
 from contextlib import nullcontext
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from types import SimpleNamespace
@@ -19,10 +20,12 @@ from profiler_doctor.analyzer.capture.child import jax_derived, jax_jitted
 from profiler_doctor.analyzer.capture.child.jax_jitted import Compiled
 from profiler_doctor.analyzer.capture.child.jax_session import JaxMarks
 from profiler_doctor.analyzer.capture.child.jax_steps import Looking
+from profiler_doctor.analyzer.capture.environment import machine
 from profiler_doctor.analyzer.capture.launch import Target
 from profiler_doctor.analyzer.capture.plan import Plan
 from profiler_doctor.analyzer.capture.record import capture
 from profiler_doctor.analyzer.engine import examine
+from profiler_doctor.analyzer.facts import Facts, JaxFacts
 from profiler_doctor.analyzer.kinds import Fix, Machine
 from profiler_doctor.analyzer.model import Trial
 from profiler_doctor.analyzer.plugins import find
@@ -223,3 +226,14 @@ def test_what_compiling_would_freeze_under_a_gradient_is_never_verified(
     trial = _tried(tmp_path, target, captured, 60)
     assert trial.verdict in ("rejected", "inconclusive")
     assert reason in trial.reason
+
+
+def test_a_function_that_the_loop_makes_anew_is_not_treated_once_for_all() -> None:
+    jax_facts = [JaxFacts(version="0.10", function="grad(loss)", objects=objects) for objects in (1, 40)]
+    fixes = [fix for fix in find("profiler_doctor.fixes", Fix).items if fix.of == "jax"]
+    for fix in fixes:
+        once, anew = (fix.applies(replace(MACHINE, made_anew=machine(Facts(jax=one)).made_anew)) for one in jax_facts)
+        assert once is None
+        assert anew is not None
+        assert "anew for each step" in anew
+    assert len(fixes) == 2

@@ -138,6 +138,8 @@ class Machine:
     """Shapes of the root's tensor inputs, each kind of call once ("8x3x96x96 8"); empty: not known, or many roots."""
     compiled: bool = False
     """Whether the script compiles or scripts its model already."""
+    made_anew: bool = False
+    """Whether what makes the steps is another object at each call: a function made in the loop."""
     onnx_providers: frozenset[str] = frozenset()
     """Execution providers that ONNX Runtime has here, where the target is an ONNX graph; empty: it is a script."""
 

@@ -102,11 +102,12 @@ def _replaced(graph: Any, cells: Sequence[Node]) -> bool:
         layer = graph.call_function(run_layer, (LAYERS[name_of_any(first)], given, first.args[1], first.args[2:]))
         output = graph.call_function(operator.getitem, (layer, 0))
         states = [graph.call_function(operator.getitem, (layer, place)) for place in range(1, 1 + _states(first))]
+        rows = graph.call_method("unbind", (output, 0))  # a row's own gradient would be as large as the output
     output.meta["example_value"] = _seen(cells[0]).expand(len(cells), *_seen(cells[0]).shape)
     _stacked_by_the_layer(graph, cells, output)
     for turn, cell in reversed(list(enumerate(cells))):
-        _replace_turn(graph, cell, output, turn, states if cell is cells[-1] else ())
-    for node in (*inputs, output, *states):
+        _replace_turn(graph, cell, rows, turn, states if cell is cells[-1] else ())
+    for node in (*inputs, rows, *states):
         erase_unused(graph, node)
     return True
 
@@ -215,14 +216,14 @@ def _along(stack: Node) -> int:
     return dim if given and isinstance(dim, int) else -1
 
 
-def _replace_turn(graph: Any, cell: Node, output: Node, turn: int, states: Sequence[Node]) -> None:
+def _replace_turn(graph: Any, cell: Node, rows: Node, turn: int, states: Sequence[Node]) -> None:
     """Take one cell out. Its output is a row of the layer's; the last states are the layer's own."""
     for place, nodes in enumerate((_hidden(cell), _inner(cell))):
         for node in nodes:
             if not node.users:
                 continue
             with graph.inserting_before(cell):
-                new = states[place] if states else graph.call_function(operator.getitem, (output, turn))
+                new = states[place] if states else graph.call_function(operator.getitem, (rows, turn))
             new.meta["example_value"] = _seen(cell)
             node.replace_all_uses_with(new)
     for node in (*list(cell.users), cell):

@@ -21,6 +21,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from profiler_doctor.analyzer.kinds import COMPILER_RANK, ENGINE, Fix, Root, Unsuitable
+from profiler_doctor.fixes._jax import on_one_function
 from profiler_doctor.fixes._standin import Standin
 
 
@@ -80,7 +81,7 @@ step = jax.jit(step)  # your own function, or jax.grad(loss); static_argnames=("
 """,
     changes_numbers="by rounding (1e-6 in float32)",
     rank=COMPILER_RANK,
-    applies=lambda machine: None if machine.has_root else "no module was called",
+    applies=on_one_function,
     treat=_treat,
     excludes=ENGINE,
     of="jax",

@@ -25,6 +25,7 @@ from profiler_doctor.analyzer.capture.child.jax_samples import Passed, SampleWat
 from profiler_doctor.analyzer.capture.child.sample_loops import rewritten
 from profiler_doctor.analyzer.capture.child.users_function import functions_of
 from profiler_doctor.analyzer.kinds import Fix, Root, Unsuitable
+from profiler_doctor.fixes._jax import on_one_function
 from profiler_doctor.fixes._mapped import Mapped
 from profiler_doctor.fixes._standin import Standin
 
@@ -95,7 +96,7 @@ outputs = jax.vmap(predict, in_axes=(None, 0))(params, xs)  # for [predict(param
 """,
     changes_numbers="by rounding (1e-6 in float32)",
     rank=5,
-    applies=lambda machine: None if machine.has_root else "no module was called",
+    applies=on_one_function,
     treat=_treat,
     of="jax",
 )

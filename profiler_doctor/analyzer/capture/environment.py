@@ -68,6 +68,7 @@ def machine(facts: Facts) -> Machine:
         input_ranks=frozenset(rank for root in facts.roots for rank in root.input_ranks),
         signatures=facts.roots[0].signatures if len(facts.roots) == 1 else (),
         compiled=any(root.compiled for root in facts.roots),
+        made_anew=facts.jax is not None and facts.jax.objects > 2,
         onnx_providers=frozenset(facts.onnx.available) if facts.onnx else frozenset(),
     )
 
