@@ -67,7 +67,23 @@ def test_a_prediction_is_held_against_the_share_that_was_saved() -> None:
     assert [(one.case, one.saved) for one in found] == [("01_name", 0.5), ("02_name", 0.5)]
     assert [one.miss for one in found] == pytest.approx([0.1, -0.6])
     text = page(measured)
-    assert "Within ±25%: 1 of 2 (50%; wanted 60%)." in text
+    assert "within ±25% for 1 of 2 (50%); wanted 60%. Of all rows: 1 of 2 (50%)." in text
     assert "The furthest off:\n\n- 02_name, other (-60%): not looked into." in text
     assert "only a trial can tell what they bring: 03_name, cure." in text
     assert "01_name | fix | 1 of 1 | ABC001 | 55.0% | cure | verified | 2.00 (1.50–2.50)" in text
+
+
+def test_a_stake_is_held_against_the_cure_that_brought_most_and_part_of_one_against_none() -> None:
+    document = _document("verified", share=0.5)
+    [outcome], [trial] = document["outcomes"], document["trials"]
+    outcome["findings"][0]["cures"] = ["cure", "lesser"]
+    document["trials"] = [trial, {**trial, "fix": "lesser", "speedup": 1.25}, {**trial, "fix": "both"}]
+    unknown = {"stake": {"share": None}, "cures": ["both"]}
+    known = {"stake": {"share": 0.9}, "cures": ["both"]}
+    document["outcomes"] += [{"code": "ABC002", "status": "found", "findings": [unknown, known]}]
+
+    measured = {_case("01", "fix"): [document]}
+
+    assert [(one.fix, one.stake) for one in predictions(measured)] == [("cure", 0.5), ("lesser", 0.5)]
+    assert "within ±25% for 1 of 1 (100%); wanted 60%. Of all rows: 1 of 2 (50%)." in page(measured)
+    assert "only a trial can tell what they bring: 01_name, both." in page(measured)
