@@ -11,7 +11,7 @@ from pathlib import Path
 
 from profiler_doctor.analyzer.diagnosis import Subject, diagnosis
 from profiler_doctor.analyzer.document import encode
-from profiler_doctor.analyzer.engine import examine
+from profiler_doctor.analyzer.engine import UNTOLD, examine
 from profiler_doctor.analyzer.errors import UserError
 from profiler_doctor.analyzer.reading import read
 from profiler_doctor.reports.text import REPORT
@@ -58,6 +58,7 @@ def _said(path: Path) -> dict[str, object]:
     REPORT.render(document, None)
     notes = {note.code: note.events for note in document.health}
     crashed = [f"{outcome.code}: {outcome.reason}" for outcome in document.outcomes if outcome.status == "crashed"]
+    crashed += [note.message for note in document.health if note.code == UNTOLD]
     kind = "broke" if crashed else "read"
     return {"kind": kind, "traceback": "; ".join(crashed), "events": document.totals.events, "notes": notes}
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from profiler_doctor.analyzer import engine
 from profiler_doctor.analyzer.engine import Selection, examine
 from profiler_doctor.analyzer.kinds import Edit, Has, Limits, Rule, Sighting, Threshold
 from profiler_doctor.analyzer.model import RuleOutcome
@@ -84,6 +85,19 @@ def test_a_rule_that_crashes_is_named_and_the_others_go_on(trace: Trace) -> None
 
     assert (crashed.status, crashed.reason) == ("crashed", "ZeroDivisionError: no steps")
     assert fine.status == "clean"
+
+
+def test_a_fault_in_telling_what_is_suppressed_costs_no_answer(trace: Trace, monkeypatch: pytest.MonkeyPatch) -> None:
+    def breaks(*_: object) -> list[object]:
+        raise IndexError("no such file")
+
+    monkeypatch.setattr(engine, "unused_comments", breaks)
+    found = examine(trace, Found((_dropping("big"),)))
+
+    assert found.outcomes[0].status == "found"
+    assert [(note.code, note.message) for note in found.health] == [
+        (engine.UNTOLD, "What is suppressed could not be told: IndexError: no such file")
+    ]
 
 
 def test_a_rule_file_that_cannot_be_loaded_is_named(trace: Trace) -> None:

@@ -67,6 +67,9 @@ class _Told:
     broke: bool = False
 
 
+UNTOLD = "SUPPRESSIONS-UNTOLD"
+
+
 def examine(trace: Trace, rules: Found[Rule], selection: Selection | None = None) -> Examination:
     """Every rule's outcome, the health notes, and the joint stake of all findings that matter (one replay, no sum).
 
@@ -91,7 +94,7 @@ def examine(trace: Trace, rules: Found[Rule], selection: Selection | None = None
         health=(
             *trace.health,
             *(note for _, told in fired for note in _notes(told)),
-            *_suppressions(trace, selection, known),
+            *_told_anyway(_suppressions(trace, selection, known)),
         ),
         joint=joint,
     )
@@ -132,6 +135,15 @@ def _told(rule: Rule, sightings: tuple[Sighting, ...], findings: tuple[Finding, 
     reason = reason or (f"{counted(len(hidden))} suppressed" if hidden and not found else "")
     status = RuleOutcome(code=rule.code, name=rule.name, status="found" if found else "clean", reason=reason)
     return _Told(replace(status, findings=by_stake), sightings, edits, hidden)
+
+
+def _told_anyway(notes: Iterator[HealthNote]) -> Iterator[HealthNote]:
+    """The notes until one breaks: a fault in them must not cost the user the rules' answers."""
+    try:
+        yield from notes
+    except Exception as error:
+        message = f"What is suppressed could not be told: {type(error).__name__}: {error}"
+        yield HealthNote(code=UNTOLD, message=message)
 
 
 def _suppressions(trace: Trace, selection: Selection, known: Sequence[tuple[Rule, _Told]]) -> Iterator[HealthNote]:
