@@ -186,6 +186,27 @@ def test_a_change_of_the_stack_does_not_reach_the_last_state() -> None:
         assert _close(hidden, module(x)[1])
 
 
+def test_a_stack_into_a_given_tensor_is_made_there() -> None:
+    def form(s: Module, x: Any) -> Any:
+        h, outputs, whole = torch.zeros(BATCH, HIDDEN), [], torch.empty(STEPS, BATCH, HIDDEN)
+        for row in x:
+            h = s.cell(row, h)
+            outputs.append(h)
+        torch.stack(outputs, out=whole)
+        return whole
+
+    module, x = Module(form, _gru()), torch.randn(ONES)
+    with torch.no_grad(), _treated(module, x) as (call, called):
+        assert _close(call(x), module(x))
+        assert called == ["gru"]
+
+
+def test_an_autocast_around_the_call_leaves_the_loop_alone() -> None:
+    module, x = Module(_stacked, _lstm()), torch.randn(ONES)
+    with torch.autocast("cpu", torch.bfloat16), pytest.raises(Unsuitable, match="no loop"), _treated(module, x):
+        pass
+
+
 def test_a_change_of_the_weights_is_followed() -> None:
     module, x = Module(_stacked, _lstm()), torch.randn(ONES)
     with torch.no_grad(), _treated(module, x) as (call, _):
@@ -278,6 +299,20 @@ def _partly_without_gradients(s: Module, x: Any) -> Any:
     return h
 
 
+def _cast(s: Module, x: Any) -> Any:
+    with torch.autocast("cpu", torch.bfloat16):
+        return _last(s, x)
+
+
+def _output_changed_later(s: Module, x: Any) -> Any:
+    h, outputs = torch.zeros(BATCH, HIDDEN), []
+    for row in x:
+        h = s.cell(row, h)
+        outputs.append(h)
+    outputs[0].add_(1.0)
+    return torch.stack(outputs)
+
+
 def _own_cell(s: Module, x: Any) -> Any:
     h = torch.zeros(BATCH, HIDDEN)
     for row in x:
@@ -297,6 +332,8 @@ LEFT_ALONE: dict[str, tuple[Form, Any, Any, tuple[int, ...]]] = {
     "two branches": (_two_branches, _gru, None, ONES),
     "two cells in turns": (_in_turns, _gru, _gru, ONES),
     "partly without gradients": (_partly_without_gradients, _gru, None, ONES),
+    "autocast": (_cast, _gru, None, ONES),
+    "output changed later": (_output_changed_later, _gru, None, ONES),
     "three turns": (_last, _gru, None, (3, BATCH, FEATURES)),
     "a cell of the user's own": (
         _own_cell, lambda: nn.Linear(HIDDEN, HIDDEN), lambda: nn.Linear(FEATURES, HIDDEN), ONES,

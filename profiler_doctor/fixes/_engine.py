@@ -169,4 +169,4 @@ def _strange(structure: Any) -> str | None:
 def first_line(error: Exception) -> str:
     """What an exception says first, short enough for a sentence."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return lines[0][:200] if lines else type(error).__name__
+    return lines[0][:200].rstrip(":.") if lines else type(error).__name__

@@ -12,6 +12,7 @@ from profiler_doctor.fixes._graph_nodes import (
     all_before,
     changes_something,
     erase_unused,
+    in_place,
     is_node,
     name_of_any,
     seen_through,
@@ -36,7 +37,7 @@ class Layering:
 
     def __call__(self, module: Any, _examples: Sequence[Any]) -> Callable[..., Any]:
         """What runs in the place of the graph."""
-        for cells in loops(module.graph):
+        for cells in loops(module.graph) if not _casts(module.graph) else ():
             if _replaced(module.graph, cells):
                 self.places += 1
                 self._turns += len(cells)
@@ -50,6 +51,14 @@ class Layering:
         """What was done, for a report."""
         layers = "one call of a whole layer" if self.places == 1 else f"{self.places} calls of whole layers"
         return f"{self._turns} calls of recurrent cells became {layers}"
+
+
+def _casts(graph: Any) -> bool:
+    """Whether autocast may be on: it gives a layer another type than its cell."""
+    import torch
+
+    on = torch.is_autocast_enabled("cpu") or torch.is_autocast_enabled("cuda")
+    return on or any("autocast" in name_of_any(node) for node in graph.nodes)
 
 
 def loops(graph: Any) -> list[list[Node]]:
@@ -163,12 +172,14 @@ def _keeps_inner_state(cells: Sequence[Node]) -> bool:
 
 def _disturbed(graph: Any, cells: Sequence[Node]) -> bool:
     """Whether it matters that all inputs are read before the first turn: something changes them in between, or the
-    states or weights, or chance is in them."""
+    states or weights, or chance is in them. Or whether an output is changed later: it is a part of the layer's."""
     nodes = list(graph.nodes)
     between = nodes[nodes.index(cells[0]) : nodes.index(cells[-1]) + 1]
     needed = all_before([argument for cell in cells for argument in cell.all_input_nodes])
     effects = [node for node in between if changes_something(node)]
     changed = any(node in needed or needed.intersection(seen_through(node)) for node in effects)
+    later = nodes[nodes.index(cells[-1]) + 1 :]
+    changed = changed or any(set(cells).intersection(seen_through(node)) for node in later if in_place(node))
     return changed or any(switches_a_mode(node) for node in between)
 
 
@@ -211,7 +222,7 @@ def _stacked_by_the_layer(graph: Any, cells: Sequence[Node], output: Node) -> No
 
 def _along(stack: Node) -> int:
     """The dimension of torch.stack; -1: the tensors are given in another way."""
-    given = stack.args and isinstance(stack.args[0], list | tuple)
+    given = stack.args and isinstance(stack.args[0], list | tuple) and "out" not in stack.kwargs
     dim = stack.args[1] if len(stack.args) > 1 else stack.kwargs.get("dim", 0)
     return dim if given and isinstance(dim, int) else -1
 
