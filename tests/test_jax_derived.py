@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 from contextlib import nullcontext
 from dataclasses import replace
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from types import SimpleNamespace
@@ -95,6 +96,49 @@ def test_each_call_outside_of_tracing_is_heard_by_the_makers_and_the_functions_n
     assert len(heard) == 5
     with pytest.raises(TypeError):
         jax.grad(loss)(x, 1, "too many")
+
+
+class Model:
+    """Something whose methods, and which itself, can be differentiated."""
+
+    weight = 2.0
+
+    def loss(self, x: Any) -> Any:
+        return (x * self.weight).sum()
+
+    __call__ = loss
+
+
+@jax.custom_vjp
+def sevenfold(x: Any) -> Any:
+    return x * 2
+
+
+sevenfold.defvjp(lambda x: (sevenfold(x), None), lambda _, slope: (slope * 7,))
+USES: dict[str, Any] = {
+    "two arguments": lambda x: jax.grad(lambda a, b: (a * b).sum(), argnums=(0, 1))(x, x + 1),
+    "by name": lambda x: jax.grad(fun=loss)(x),  # noqa: PLW0108  # made while it listens
+    "more than the value": lambda x: jax.value_and_grad(lambda a: ((a * a).sum(), {"a": a}), has_aux=True)(x),  # noqa: PLW0108  # made while it listens
+    "partial": lambda x: jax.grad(partial(loss, times=3))(x),  # noqa: PLW0108  # made while it listens
+    "method": lambda x: jax.grad(Model().loss)(x),  # noqa: PLW0108  # made while it listens
+    "object": lambda x: jax.grad(Model())(x),  # noqa: PLW0108  # made while it listens
+    "its own rule": lambda x: jax.grad(sevenfold)(x[1]),
+    "nested": lambda x: jax.vmap(jax.grad(jax.grad(lambda y: y**3)))(x),  # noqa: PLW0108  # made while it listens
+    "axes": lambda x: jax.vmap(lambda d, f: d["a"] * f, in_axes=({"a": 0}, None))({"a": x}, 3),
+    "another closure each time": lambda x: [jax.grad(lambda y, n=n: (y * n).sum())(x) for n in (1.0, 2.0)],
+    "in a scan": lambda x: jax.lax.scan(lambda c, t: (c + jax.grad(lambda u: u**2)(t), c), 0.0, x),
+    "static": lambda x: jax.jit(jax.grad(loss), static_argnames="times")(x, times=2),
+}
+
+
+@pytest.mark.parametrize("use", USES.values(), ids=USES.keys())
+def test_answers_are_those_without_us(use: Any, heard: list[Compiled]) -> None:  # it listens
+    listening = use(jnp.arange(3.0))
+    with pytest.MonkeyPatch.context() as patch:
+        for name in jax_derived.MAKERS:
+            patch.setattr(jax, name, getattr(jax, name).__wrapped__)
+        expected = use(jnp.arange(3.0))
+    assert jax.tree.all(jax.tree.map(lambda one, other: bool(jnp.array_equal(one, other)), listening, expected))
 
 
 def test_what_is_compiled_is_what_jax_made_and_is_heard_as_compiled(heard: list[Compiled]) -> None:
