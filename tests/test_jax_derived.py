@@ -5,7 +5,6 @@ from __future__ import annotations
 import textwrap
 import time
 from collections.abc import Iterator
-from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from importlib.util import find_spec
@@ -23,7 +22,6 @@ from profiler_doctor.analyzer.capture.child.jax_session import JaxMarks
 from profiler_doctor.analyzer.capture.child.jax_steps import Looking
 from profiler_doctor.analyzer.capture.environment import machine
 from profiler_doctor.analyzer.capture.launch import Target
-from profiler_doctor.analyzer.capture.plan import Plan
 from profiler_doctor.analyzer.capture.record import capture
 from profiler_doctor.analyzer.engine import examine
 from profiler_doctor.analyzer.facts import Facts, JaxFacts
@@ -34,6 +32,7 @@ from profiler_doctor.analyzer.reading import read
 from profiler_doctor.analyzer.trial import TrialRequest, trials
 from profiler_doctor.analyzer.trial_program import Program
 from profiler_doctor.verbs.choice import every_rule
+from tests.test_jax_jitted import marks_of_a_run
 
 pytestmark = pytest.mark.skipif(find_spec("jax") is None, reason="jax is not installed")
 jax: Any = pytest.importorskip("jax")
@@ -44,14 +43,7 @@ MACHINE = Machine(device="cpu", torch=None, cpu_flags=frozenset(), cpus=2, threa
 @pytest.fixture
 def marks() -> Iterator[JaxMarks]:
     """The marks of a run, which hear what is compiled and made."""
-    session = SimpleNamespace(
-        plan=Plan(mode="observe", folder=""),
-        torch=jax,
-        guarded=nullcontext,
-        say=lambda *_, **__: None,
-        sign_of_life=lambda *_: None,
-    )
-    marks = JaxMarks(session)  # type: ignore[arg-type]  # what it uses of one
+    marks = marks_of_a_run()
     stops = jax_jitted.listen(jax, marks.compiled), jax_derived.listen(jax, marks.compiled, marks.is_computing)
     yield marks
     if marks.looking is not None:

@@ -124,9 +124,8 @@ def test_functions_compiled_by_packages_at_their_import_are_not_heard(
     sys.modules.pop("a_package")
 
 
-@pytest.fixture
-def marks() -> Iterator[JaxMarks]:
-    """The marks of a run that looks for its steps."""
+def marks_of_a_run() -> JaxMarks:
+    """The marks of a run that looks for its steps, which hear nothing yet."""
     session = SimpleNamespace(
         plan=Plan(mode="observe", folder=""),
         torch=jax,
@@ -134,7 +133,13 @@ def marks() -> Iterator[JaxMarks]:
         say=lambda *_, **__: None,
         sign_of_life=lambda *_: None,
     )
-    marks = JaxMarks(session)  # type: ignore[arg-type]  # what it uses of one
+    return JaxMarks(session)  # type: ignore[arg-type]  # what it uses of one
+
+
+@pytest.fixture
+def marks() -> Iterator[JaxMarks]:
+    """The same, which hear what is compiled."""
+    marks = marks_of_a_run()
     stop = listen(jax, marks.compiled)
     yield marks
     if marks.looking is not None:

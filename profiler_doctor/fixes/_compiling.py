@@ -6,12 +6,13 @@ import os
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol
 
 from profiler_doctor.analyzer.capture.child.generators import Generators
 from profiler_doctor.analyzer.capture.child.users_function import is_function
 from profiler_doctor.analyzer.kinds import Machine, Root, Unsuitable
 from profiler_doctor.fixes._engine import copied, first_line
+from profiler_doctor.fixes._standin import Standin
 
 
 class Rewriter(Protocol):
@@ -19,11 +20,14 @@ class Rewriter(Protocol):
 
     places: int
 
+    @property
+    def told(self) -> str:
+        """What was done, for a report."""
+
     def __call__(self, module: Any, examples: Sequence[Any], /) -> Callable[..., Any]:
         """What runs in the place of a graph."""
 
 
-R = TypeVar("R", bound=Rewriter)
 COMPILERS = ("g++", "clang++", "c++")
 
 
@@ -72,11 +76,20 @@ def to_compile(module: Any) -> Any:
     return module.function if is_function(module) else module
 
 
-def shown(root: Root, backend: R, nothing: str) -> R:
-    """The backend, after one call of a copy has shown that there is something to rewrite.
+@contextmanager
+def rewritten(root: Root, backend: Rewriter, nothing: str) -> Iterator[Standin]:
+    """The root's call with places of its graphs replaced, after one call of a copy has shown that there are such.
 
-    Raises `Unsuitable` with the words `nothing` where there is not, or with why torch.compile cannot look.
+    Raises `Unsuitable` with the words `nothing` where there are none, or with why torch.compile cannot look.
     """
+    _show(root, backend)
+    if not backend.places:
+        raise Unsuitable(nothing)
+    with compiled(root, backend=backend) as call:
+        yield Standin(root.module, call, backend.told)
+
+
+def _show(root: Root, backend: Rewriter) -> None:
     import torch
 
     generators = Generators.now(torch)
@@ -87,6 +100,3 @@ def shown(root: Root, backend: R, nothing: str) -> R:
         raise Unsuitable(f"torch.compile cannot look into the model: {first_line(error)}") from error
     finally:
         generators.restore()
-    if not backend.places:
-        raise Unsuitable(nothing)
-    return backend

@@ -63,7 +63,7 @@ def _casts(graph: Any) -> bool:
 
 def loops(graph: Any) -> list[list[Node]]:
     """The cells of each loop in the order of time: each goes on from the state of the one before, with its weights."""
-    cells = [node for node in graph.nodes if name_of_any(node) in LAYERS]
+    cells = [node for node in graph.nodes if name_of_any(node) in LAYERS and not node.kwargs]
     follows = {cell: before for cell in cells if (before := _before(cell)) is not None}
     next_of: dict[Node, list[Node]] = {}
     for cell, before in follows.items():

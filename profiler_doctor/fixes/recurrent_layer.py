@@ -14,14 +14,13 @@ Source: https://docs.pytorch.org/docs/stable/generated/torch.nn.LSTM.html
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any
 
 from profiler_doctor.analyzer.kinds import ENGINE, Fix, Machine, Root
-from profiler_doctor.fixes._compiling import compiled, shown
+from profiler_doctor.fixes._compiling import rewritten
 from profiler_doctor.fixes._recurrent_graph import Layering
-from profiler_doctor.fixes._standin import Standin
 
 NOTHING = "no loop over a cell of torch's own was found whose inputs are all there before its first turn"
 
@@ -30,11 +29,8 @@ def _applies(machine: Machine) -> str | None:
     return None if machine.has_root else "no module was called"
 
 
-@contextmanager
-def _treat(root: Root) -> Iterator[Callable[..., Any]]:
-    layering = shown(root, Layering(), NOTHING)
-    with compiled(root, backend=layering) as call:
-        yield Standin(root.module, call, layering.told)
+def _treat(root: Root) -> AbstractContextManager[Callable[..., Any]]:
+    return rewritten(root, Layering(), NOTHING)
 
 
 FIX = Fix(

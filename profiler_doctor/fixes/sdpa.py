@@ -23,8 +23,7 @@ from typing import Any
 
 from profiler_doctor.analyzer.kinds import ENGINE, Fix, Machine, Root
 from profiler_doctor.fixes._attention import Rewriting
-from profiler_doctor.fixes._compiling import compiled, shown
-from profiler_doctor.fixes._standin import Standin
+from profiler_doctor.fixes._compiling import rewritten
 
 WANTED = "sdpa"
 NOTHING = "no attention written out was found in what torch.compile sees of the model, or its weights are used"
@@ -45,9 +44,8 @@ def _treat(root: Root) -> Iterator[Callable[..., Any]]:
         finally:
             choose(before)
         return
-    rewriting = shown(root, Rewriting(), NOTHING)
-    with compiled(root, backend=rewriting) as call:
-        yield Standin(root.module, call, rewriting.told)
+    with rewritten(root, Rewriting(), NOTHING) as call:
+        yield call
 
 
 FIX = Fix(
