@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 Node = Any
@@ -60,14 +62,42 @@ def changes_something(node: Node) -> bool:
     """Whether a node does more than give a value that depends on nothing but what it is given."""
     name = name_of_any(node)
     impure = node.op.startswith("call") and node.is_impure()
-    return in_place(node) or impure or "rand" in name or name in ("dropout", "bernoulli", "multinomial")
+    return in_place(node) or impure or name in WITH_STATE or any(part in name for part in BY_CHANCE)
+
+
+BY_CHANCE = ("rand", "drop", "bernoulli", "multinomial", "normal_", "gumbel", "rrelu", "fractional")
+"""Parts of names of ops that draw random numbers."""
+WITH_STATE = ("batch_norm", "instance_norm")
+"""Ops that keep statistics of what they have seen."""
 
 
 def in_place(node: Node) -> bool:
     """Whether a node changes a tensor it is given, by what torch calls its ops."""
     name = name_of_any(node)
     by_name = name.endswith("_") and not name.startswith("_") and name not in PYTHONS_OWN
-    return by_name or name in IN_PLACE or "out" in node.kwargs or bool(node.kwargs.get("inplace"))
+    return by_name or name in IN_PLACE or name.startswith("_foreach") or "out" in node.kwargs or _asked_to(node)
+
+
+def _asked_to(node: Node) -> bool:
+    """Whether a function that can work in place is told so, by name or by place: `relu(x, True)`."""
+    if "inplace" in node.kwargs:
+        return bool(node.kwargs["inplace"])
+    place = _place_of_inplace(node.target) if node.op == "call_function" else -1
+    return 0 <= place < len(node.args) and bool(node.args[place])
+
+
+@cache
+def _place_of_inplace(function: Any) -> int:
+    try:
+        return list(inspect.signature(function).parameters).index("inplace")
+    except (ValueError, TypeError):  # it has none, or is of C
+        return -1
+
+
+def may_share(node: Node) -> set[Node]:
+    """All whose memory an op in place may change: whatever the changed tensor was made of, for it may be a view."""
+    changed = changed_by(node)
+    return all_before([changed] if is_node(changed) else node.all_input_nodes)
 
 
 def switches_a_mode(node: Node) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import Any
 
 from profiler_doctor.fixes._graph_nodes import (
@@ -14,14 +14,16 @@ from profiler_doctor.fixes._graph_nodes import (
     erase_unused,
     in_place,
     is_node,
+    may_share,
     name_of_any,
-    seen_through,
     switches_a_mode,
 )
 
 Tensor = Any
 LAYERS = {"lstm_cell": "lstm", "gru_cell": "gru", "rnn_tanh_cell": "rnn_tanh", "rnn_relu_cell": "rnn_relu"}
 """torch's op for one time step → the one for all of them."""
+ARGUMENTS = 6
+"""Of a cell: input, state, two weights, two biases."""
 LEAST = 4
 """Turns: of fewer the layer's own call saves little."""
 
@@ -63,7 +65,7 @@ def _casts(graph: Any) -> bool:
 
 def loops(graph: Any) -> list[list[Node]]:
     """The cells of each loop in the order of time: each goes on from the state of the one before, with its weights."""
-    cells = [node for node in graph.nodes if name_of_any(node) in LAYERS and not node.kwargs]
+    cells = [node for node in graph.nodes if _is_cell(node)]
     follows = {cell: before for cell in cells if (before := _before(cell)) is not None}
     next_of: dict[Node, list[Node]] = {}
     for cell, before in follows.items():
@@ -76,6 +78,15 @@ def loops(graph: Any) -> list[list[Node]]:
                 chain += after
             found.append(chain)
     return [chain for chain in found if len(chain) >= LEAST]
+
+
+def _is_cell(node: Node) -> bool:
+    """Whether a node is a call of torch's own cell, with both biases or none."""
+    import torch
+
+    name = name_of_any(node)
+    own = name in LAYERS and node.op == "call_function" and node.target == getattr(torch, name)
+    return own and not node.kwargs and len(node.args) == ARGUMENTS and (node.args[4] is None) == (node.args[5] is None)
 
 
 def _before(cell: Node) -> Node | None:
@@ -174,13 +185,19 @@ def _disturbed(graph: Any, cells: Sequence[Node]) -> bool:
     """Whether it matters that all inputs are read before the first turn: something changes them in between, or the
     states or weights, or chance is in them. Or whether an output is changed later: it is a part of the layer's."""
     nodes = list(graph.nodes)
-    between = nodes[nodes.index(cells[0]) : nodes.index(cells[-1]) + 1]
+    first, last = nodes.index(cells[0]), nodes.index(cells[-1])
     needed = all_before([argument for cell in cells for argument in cell.all_input_nodes])
-    effects = [node for node in between if changes_something(node)]
-    changed = any(node in needed or needed.intersection(seen_through(node)) for node in effects)
-    later = nodes[nodes.index(cells[-1]) + 1 :]
-    changed = changed or any(set(cells).intersection(seen_through(node)) for node in later if in_place(node))
-    return changed or any(switches_a_mode(node) for node in between)
+    effects = [node for node in nodes[first : last + 1] if changes_something(node)]
+    changed = any(node in needed or needed.intersection(may_share(node)) for node in effects)
+    later = any(may_share(node).intersection(cells) for node in nodes[last + 1 :] if in_place(node))
+    modes = _modes(graph)
+    made = {modes[node] for node in (*needed, *cells) if node.op != "placeholder"}
+    return changed or later or len(made) > 1
+
+
+def _modes(graph: Any) -> dict[Node, int]:
+    """For each node how many times a mode (gradients on or off) was switched before it."""
+    return dict(zip(graph.nodes, accumulate(switches_a_mode(node) for node in graph.nodes), strict=True))
 
 
 def _whole(graph: Any, inputs: Sequence[Node]) -> Node | None:
@@ -190,7 +207,7 @@ def _whole(graph: Any, inputs: Sequence[Node]) -> Node | None:
         (source, 0, lambda turn: turn),  # x[turn]
         (source, 1, lambda turn: (slice(None), turn)),  # x[:, turn]
     ]
-    if is_node(source) and name_of_any(source) == "unbind":
+    if is_node(source) and _is_torchs(source, "unbind"):
         dim = source.args[1] if len(source.args) > 1 else source.kwargs.get("dim", 0)
         ways = [(source.args[0], dim, lambda turn: turn)]
     for whole, dim, row in ways:
@@ -206,7 +223,9 @@ def _whole(graph: Any, inputs: Sequence[Node]) -> Node | None:
 def _stacked_by_the_layer(graph: Any, cells: Sequence[Node], output: Node) -> None:
     """Where all outputs but the last are only stacked: the layer has done that, its output is the stack."""
     last = set(_hidden(cells[-1]))
-    stacks = [user for node in last for user in node.users if name_of_any(user) == "stack" and _along(user) in (0, 1)]
+    modes = _modes(graph)
+    users = [user for node in last for user in node.users if modes[user] == modes[cells[-1]]]
+    stacks = [user for user in users if _is_torchs(user, "stack") and _along(user) in (0, 1)]
     outputs = [_hidden(cell) for cell in cells]
     for stack in stacks:
         in_order = [[node] for node in stack.args[0]] == outputs
@@ -218,6 +237,13 @@ def _stacked_by_the_layer(graph: Any, cells: Sequence[Node], output: Node) -> No
             stack.replace_all_uses_with(whole)
             graph.erase_node(stack)
             return
+
+
+def _is_torchs(node: Node, name: str) -> bool:
+    """Whether a node calls torch's function of this name, or the method."""
+    import torch
+
+    return bool(node.target == (getattr(torch, name) if node.op == "call_function" else name))
 
 
 def _along(stack: Node) -> int:
