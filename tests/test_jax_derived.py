@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import textwrap
 import time
+import weakref
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
@@ -12,6 +14,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy
 import pytest
 
 from profiler_doctor.analyzer.capture.budget import Budget
@@ -143,12 +146,47 @@ def test_what_is_compiled_is_what_jax_made_and_is_heard_as_compiled(heard: list[
     assert quick.__wrapped__ is not gradient
 
 
-def test_a_loop_that_makes_the_same_anew_gets_the_same(heard: list[Compiled]) -> None:
-    assert jax.grad(loss) is jax.grad(loss)
-    assert jax.grad(loss) is not jax.grad(loss, argnums=(0,))
-    assert jax.grad(loss) is not jax.value_and_grad(loss)
-    first, again = (jax.grad(lambda x: x * x)(1.0) and heard[-1] for _ in range(2))
-    assert first.key == again.key
+def test_what_is_made_anew_is_known_to_be_of_the_same(heard: list[Compiled]) -> None:
+    def of(make: Any) -> Any:
+        make(jnp.ones(2))
+        return heard[-1].of
+
+    assert of(jax.grad(loss)) is of(jax.grad(loss)) is not None
+    assert of(jax.grad(loss)) is not of(jax.grad(loss, argnums=(0,)))
+    assert of(jax.grad(loss)) is not of(jax.value_and_grad(loss))
+    assert of(jax.grad(lambda x: x.sum())) is not of(jax.grad(lambda x: x.sum()))
+    assert of(jax.vmap(loss, in_axes=[0])) is not None
+    assert of(jax.vmap(loss, axis_size=numpy.int64(2))) is None
+
+
+def test_each_one_made_is_an_object_of_its_own_and_keeps_nothing_alive() -> None:
+    stop = jax_derived.listen(jax, lambda one, args, kwargs: one.real(*args, **kwargs), lambda: True)
+    first, second = jax.grad(loss), jax.grad(loss)
+    assert first is not second
+    assert first.__wrapped__ is loss
+
+    def other(x: Any) -> Any:
+        return x * 2
+
+    gone = weakref.ref(other)
+    made = jax.grad(other)
+    del made, other
+    gc.collect()
+    assert gone() is None
+    stop()
+
+
+def test_a_loop_that_compiles_a_gradient_anew_compiles_each_as_without_us(heard: list[Compiled]) -> None:
+    traced: list[int] = []
+
+    def counted(x: Any) -> Any:
+        traced.append(1)
+        return x * x
+
+    for _ in range(3):
+        jax.jit(jax.grad(counted))(3.0)
+    assert len(traced) == 3
+    assert len(heard) == 3
 
 
 def test_what_a_package_makes_of_its_own_functions_is_not_heard(heard: list[Compiled]) -> None:

@@ -11,7 +11,7 @@ import weakref
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from profiler_doctor.analyzer.capture.child.jax_jitted import Compiled, Function, Heard, own_code, unheard, wraps
+from profiler_doctor.analyzer.capture.child.jax_jitted import Compiled, Function, Heard, own_code, stand_in, unheard
 from profiler_doctor.analyzer.capture.child.replacing import Undo, replaced
 from profiler_doctor.analyzer.capture.child.users_function import key_of
 
@@ -30,26 +30,16 @@ def listen(jax: Any, heard: Heard, is_computing: Callable[[], bool]) -> Undo:
 
 
 def _listening(name: str, heard: Heard, is_computing: Callable[[], bool], make: Callable[..., Any]) -> Any:
-    last: list[tuple[Callable[[], Any], Any, Any]] = []
-    """Of what was made last: the function, the options, the outcome. A loop that makes the same anew gets the same."""
-
     @functools.wraps(make)
     def made(*args: Any, **kwargs: Any) -> Any:
-        function, *more = map(unheard, args) if args else (None,)
-        options = more, kwargs
-        if last and last[0][0]() is function and _same(last[0][1], options):
-            return last[0][2]
-        given = make(*args, **kwargs) if function is None else make(function, *more, **kwargs)
-        code = own_code(given)
-        if code is None:
-            return given
-        known = Compiled(given, f"{key_of(code)} by {name}", Function.derived(name, code))
-        ours = _heard(known, heard, is_computing)
-        try:
-            last[:] = [(weakref.ref(function), options, ours)]
-        except TypeError:  # nothing that can be referred to weakly
-            last.clear()
-        return ours
+        given = tuple(map(unheard, args))
+        real = make(*given, **kwargs)
+        code = own_code(real)
+        if code is None or not given:
+            return real
+        function = Function.derived(name, code)
+        known = Compiled(real, f"{key_of(code)} by {name}", function, of=_token(name, given, kwargs))
+        return _heard(known, heard, is_computing)
 
     return made
 
@@ -60,11 +50,27 @@ def _heard(known: Compiled, heard: Heard, is_computing: Callable[[], bool]) -> C
     def call(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
         return heard(known, args, kwargs) if is_computing() else real(*args, **kwargs)
 
-    return wraps(real, call)
+    return stand_in(real, call)
 
 
-def _same(one: Any, other: Any) -> bool:
+_TOKENS: weakref.WeakKeyDictionary[Any, dict[str, object]] = weakref.WeakKeyDictionary()
+"""Function → what was made of it, and with which options → what all that is made so has in common."""
+
+
+def _token(name: str, given: tuple[Any, ...], kwargs: Mapping[str, Any]) -> object | None:
+    """One object for all that is made of the same function with the same options, in a loop that makes it anew; None:
+    it cannot be known to be the same."""
+    function, *more = given
+    options = [*more, *sorted(kwargs.items())]
+    if not _is_plain(options):
+        return None
     try:
-        return bool(one == other)
-    except Exception:  # arrays among them
-        return False
+        return _TOKENS.setdefault(function, {}).setdefault(f"{name} {options}", object())
+    except TypeError:  # nothing that can be referred to weakly
+        return None
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether a value is told by how it is written, now and later."""
+    inner = type(value) in (list, tuple)
+    return all(map(_is_plain, value)) if inner else value is None or type(value) in (int, bool, str)

@@ -57,6 +57,8 @@ class Compiled:
     key: str
     """The same in every run of the program, for one compiled anew as well; another for the gradient of a function."""
     function: Function
+    of: object | None = None
+    """The same object for those that may take each other's place, though the script makes them anew; None: for none."""
 
 
 _ORIGINALS: weakref.WeakKeyDictionary[Callable[..., Any], Callable[..., Any]] = weakref.WeakKeyDictionary()
@@ -82,13 +84,15 @@ def listen(jax: Any, heard: Heard) -> Undo:
     return replaced(jax, "jit", listening)
 
 
-def wraps(real: Callable[..., Any], call: Callable[[tuple[Any, ...], Mapping[str, Any]], Any]) -> Callable[..., Any]:
+def stand_in(real: Callable[..., Any], call: Callable[[tuple[Any, ...], Mapping[str, Any]], Any]) -> Callable[..., Any]:
     """A function to give the script in the place of `real`, by whose name it goes; `call` makes its calls."""
 
     @functools.wraps(real)
     def ours(*args: Any, **kwargs: Any) -> Any:
         return call(args, kwargs)
 
+    if hasattr(real, "__wrapped__"):
+        ours.__wrapped__ = real.__wrapped__  # the user's function, as without us
     _ORIGINALS[ours] = real
     return ours
 

@@ -79,6 +79,8 @@ class JaxMarks:
         self._owner: int | None = None
         self.is_computing = _computing(session.torch)
         self._inside = False
+        self._of: object | None = None
+        self._first: Callable[..., Any] = callable
         self._treated: tuple[Callable[..., Any], Callable[..., Any]] | None = None
         """The function that was treated, and what stands in for it."""
 
@@ -115,7 +117,7 @@ class JaxMarks:
         """Any call of a function that the script compiled."""
         if one.key == self._compiled:
             self.function = one.function
-            return self._called(one.real, args, kwargs)
+            return self._called(one.real, args, kwargs, one.of)
         if SampleWatch.open is not None:
             SampleWatch.open.compiled(one, args, kwargs)
         if self.looking is None or self.looking.over:
@@ -162,7 +164,9 @@ class JaxMarks:
 
         return called
 
-    def _called(self, real: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+    def _called(
+        self, real: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any], of: object | None = None
+    ) -> Any:
         """One call of the function that makes the steps."""
         if self._inside or not self.alive or not self._mine() or not self.is_computing():
             return real(*args, **kwargs)
@@ -172,7 +176,7 @@ class JaxMarks:
         self.seen("module", "")
         self._inside = True
         try:
-            call = self._call_for(real, args, kwargs)
+            call = self._call_for(real, self._first_of(real, of), args, kwargs)
             self.last = call(*args, **kwargs) if self.samples is None else self._watched(call, args, kwargs)
         finally:
             self._inside = False
@@ -190,14 +194,20 @@ class JaxMarks:
         finally:
             self.passed, self.samples = self.samples.passed(), None
 
+    def _first_of(self, real: Callable[..., Any], of: object | None) -> Callable[..., Any]:
+        """Of functions that the script makes anew, in each other's place, the first one: it stands for all."""
+        if of is None or of is not self._of:
+            self._of, self._first = of, real
+        return self._first
+
     def _call_for(
-        self, real: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
+        self, real: Callable[..., Any], known: Callable[..., Any], args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> Callable[..., Any]:
         if self._treated is None and self.conductor is not None:
             with self._session.guarded():
-                treated = self.conductor.on_root_call(Root(self.function, args, kwargs, real))
-                self._treated = None if treated is None else (real, treated)
-        if self._treated is None or self._treated[0] is not real:  # another function of the same name
+                treated = self.conductor.on_root_call(Root(self.function, args, kwargs, known))
+                self._treated = None if treated is None else (known, treated)
+        if self._treated is None or self._treated[0] is not known:  # another function of the same name
             return real
         return self._treated[1]
 
