@@ -201,6 +201,24 @@ def test_a_stack_into_a_given_tensor_is_made_there() -> None:
         assert called == ["gru"]
 
 
+def test_a_stack_that_is_made_without_gradients_has_none() -> None:
+    def form(s: Module, x: Any) -> Any:
+        h, outputs = torch.zeros(BATCH, HIDDEN), []
+        for row in x:
+            h = s.cell(row, h)
+            outputs.append(h)
+        with torch.no_grad():
+            target = torch.stack(outputs)
+        return h, target
+
+    module, x = Module(form, _gru()), torch.randn(ONES)
+    with _treated(module, x) as (call, called):
+        last, target = call(x)
+        assert called == ["gru"]
+    assert last.requires_grad
+    assert not target.requires_grad
+
+
 def test_an_autocast_around_the_call_leaves_the_loop_alone() -> None:
     module, x = Module(_stacked, _lstm()), torch.randn(ONES)
     with torch.autocast("cpu", torch.bfloat16), pytest.raises(Unsuitable, match="no loop"), _treated(module, x):
@@ -313,6 +331,31 @@ def _output_changed_later(s: Module, x: Any) -> Any:
     return torch.stack(outputs)
 
 
+def _state_changed_by_an_activation(s: Module, x: Any) -> Any:
+    h = torch.zeros(BATCH, HIDDEN)
+    for row in x:
+        h = s.cell(row, h)
+        F.leaky_relu(h, 0.1, True)
+    return h
+
+
+def _inputs_changed_through_a_view(s: Module, x: Any) -> Any:
+    x = x.clone()
+    same, h = x.contiguous(), torch.zeros(BATCH, HIDDEN)
+    for t in range(len(x)):
+        h = s.cell(x[t], h)
+        same.mul_(0.5)
+    return h
+
+
+def _statistics_shared(s: Module, x: Any) -> Any:
+    h, outputs = torch.zeros(BATCH, FEATURES), []
+    for row in x:
+        h = s.cell(s.second(row), h)
+        outputs.append(s.second(h))
+    return torch.stack(outputs)
+
+
 def _own_cell(s: Module, x: Any) -> Any:
     h = torch.zeros(BATCH, HIDDEN)
     for row in x:
@@ -332,6 +375,11 @@ LEFT_ALONE: dict[str, tuple[Form, Any, Any, tuple[int, ...]]] = {
     "two branches": (_two_branches, _gru, None, ONES),
     "two cells in turns": (_in_turns, _gru, _gru, ONES),
     "partly without gradients": (_partly_without_gradients, _gru, None, ONES),
+    "state changed by an activation": (_state_changed_by_an_activation, _gru, None, ONES),
+    "inputs changed through a view": (_inputs_changed_through_a_view, _gru, None, ONES),
+    "statistics shared": (
+        _statistics_shared, lambda: nn.GRUCell(FEATURES, FEATURES), lambda: nn.BatchNorm1d(FEATURES), ONES,
+    ),
     "autocast": (_cast, _gru, None, ONES),
     "output changed later": (_output_changed_later, _gru, None, ONES),
     "three turns": (_last, _gru, None, (3, BATCH, FEATURES)),

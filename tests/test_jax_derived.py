@@ -27,7 +27,8 @@ from profiler_doctor.analyzer.capture.environment import machine
 from profiler_doctor.analyzer.capture.launch import Target
 from profiler_doctor.analyzer.capture.record import capture
 from profiler_doctor.analyzer.engine import examine
-from profiler_doctor.analyzer.facts import Facts, JaxFacts
+from profiler_doctor.analyzer.facts import Facts
+from profiler_doctor.analyzer.jax_facts import JaxFacts
 from profiler_doctor.analyzer.kinds import Fix, Machine
 from profiler_doctor.analyzer.model import Trial
 from profiler_doctor.analyzer.plugins import find

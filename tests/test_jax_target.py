@@ -18,7 +18,8 @@ from profiler_doctor.analyzer.capture.child.jax_steps import Looking, in_loop
 from profiler_doctor.analyzer.capture.launch import Target
 from profiler_doctor.analyzer.capture.plan import StepSource
 from profiler_doctor.analyzer.capture.record import capture
-from profiler_doctor.analyzer.facts import Facts, JaxFacts
+from profiler_doctor.analyzer.facts import Facts
+from profiler_doctor.analyzer.jax_facts import JaxFacts
 from profiler_doctor.analyzer.kinds import Fix, Machine
 from profiler_doctor.analyzer.measures.steps import steps
 from profiler_doctor.analyzer.model import Trial

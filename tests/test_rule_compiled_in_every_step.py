@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from profiler_doctor.analyzer.facts import Facts, JaxFacts
+from profiler_doctor.analyzer.facts import Facts
+from profiler_doctor.analyzer.jax_facts import JaxFacts
 from profiler_doctor.analyzer.trace import Trace
 from profiler_doctor.rules.compile_in_window import RULE as COMPILE_IN_WINDOW
 from profiler_doctor.rules.compiled_in_every_step import RULE
@@ -60,7 +61,10 @@ def test_a_small_share_is_silent(tmp_path: Path) -> None:
 
 def test_what_dynamo_compiles_is_none_of_its_and_the_other_way_round(tmp_path: Path) -> None:
     """Both call a phase `backend_compile`: a torch program's recompilations were reported as JAX's, too."""
-    assert not ask(RULE, compiled_steps("0/1").trace(tmp_path))
+    dynamos = compiled_steps("0/1")
+    for step in range(3):
+        dynamos.op("backend_compile", (step * 1000 + 120) * US, 100 * US)
+    assert not ask(RULE, dynamos.trace(tmp_path))
     assert not ask(COMPILE_IN_WINDOW, recorded(tmp_path, (0, 1, 2, 3, 4)))
 
 

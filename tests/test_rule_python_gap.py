@@ -8,6 +8,7 @@ import pytest
 
 from profiler_doctor.analyzer.engine import examine
 from profiler_doctor.analyzer.facts import Facts, TensorFacts
+from profiler_doctor.analyzer.jax_facts import JaxFacts
 from profiler_doctor.analyzer.plugins import Found
 from profiler_doctor.analyzer.trace import Trace
 from profiler_doctor.rules.python_gap import RULE
@@ -52,6 +53,20 @@ def test_python_at_the_same_place_of_each_step_is_found(tmp_path: Path) -> None:
     assert "between aten::linear and aten::relu" in seen.message
     [outcome] = examine(trace, Found((RULE,))).outcomes
     assert outcome.findings[0].stake.ns_per_step == pytest.approx(1_000_000, abs=2)
+
+
+@pytest.mark.parametrize(("jitted", "found"), [(False, False), (True, True)])
+def test_python_between_the_operations_of_an_uncompiled_jax_function_is_another_rules(
+    tmp_path: Path, jitted: bool, found: bool
+) -> None:
+    built = steps_of_4_ms([1_000_000] * 4)
+    for number in range(4):
+        for place in range(4):
+            start = number * STEP + 2_000_000 + place * 10_000
+            built.op("CommonPjRtLoadedExecutable::ExecuteHelperOnSingleDevice", start, 2_000)
+    facts = Facts(jax=JaxFacts(version="0.10", function="update()", jitted=jitted))
+
+    assert bool(ask(RULE, built.trace(tmp_path).with_capture(facts, None))) == found
 
 
 def test_the_deepest_frame_and_the_users_own_are_named(tmp_path: Path) -> None:

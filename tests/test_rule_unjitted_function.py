@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from profiler_doctor.analyzer.facts import Facts, JaxFacts
+from profiler_doctor.analyzer.facts import Facts
+from profiler_doctor.analyzer.jax_facts import JaxFacts
 from profiler_doctor.analyzer.trace import Trace
 from profiler_doctor.rules.unjitted_function import RULE
 from tests.asking import ask

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import math
-import operator
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
 from profiler_doctor.fixes._attention_equations import Order, of_scores, of_values
 from profiler_doctor.fixes._graph_nodes import (
-    CALLS,
     Node,
     all_before,
     changed_by,
@@ -19,19 +16,10 @@ from profiler_doctor.fixes._graph_nodes import (
     name_of_any,
     switches_a_mode,
 )
+from profiler_doctor.fixes._graph_values import CASTS, alike, argument, constant, is_number, op_of, value_of
 
 HIDING = -1e4
 """A number at or below this that is put in the place of a score hides it: exp(-10000) is 0 in every type."""
-SAME_OP = {
-    "iadd": "add", "isub": "sub", "imul": "mul", "itruediv": "div", "truediv": "div", "true_divide": "div",
-    "multiply": "mul", "divide": "div", "subtract": "sub", "add_": "add", "sub_": "sub", "mul_": "mul", "div_": "div",
-    "masked_fill_": "masked_fill",
-}  # fmt: skip
-KNOWN = (
-    "matmul", "bmm", "baddbmm", "einsum", "add", "sub", "mul", "div", "masked_fill", "where", "softmax", "dropout",
-    "to", "float", "type_as", "contiguous", "full", "tensor", "scalar_tensor", *SAME_OP,
-)  # fmt: skip
-CASTS = ("to", "float", "type_as", "contiguous")
 WITHOUT_EFFECT = (
     "view", "reshape", "mean", "sum", "transpose", "permute", "squeeze", "unsqueeze", "getitem", "detach", "div",
     *CASTS,
@@ -97,7 +85,7 @@ def sites(graph: Any) -> list[Site]:
     """
     _use_the_result_of_in_place_ops(graph)
     dead = _dead(graph)
-    found = [_site(node, dead) for node in graph.nodes if _name(node) == "softmax"]
+    found = [_site(node, dead) for node in graph.nodes if op_of(node) == "softmax"]
     places = {node: place for place, node in enumerate(graph.nodes)}
     return [site for site in found if site is not None and not _disturbed(graph, site, places)]
 
@@ -122,16 +110,16 @@ ARGUMENTS_BY_PLACE, BIASES_AND_ZEROS = 13, slice(7, 10)
 
 
 def _site(softmax: Node, dead: frozenset[Node]) -> Site | None:
-    given, dim = _argument(softmax, 0, "input"), _argument(softmax, 1, "dim")
-    whole = _value(given)
-    if whole is None or dim not in (-1, whole.dim() - 1) or not _alike(softmax, given):
+    given, dim = argument(softmax, 0, "input"), argument(softmax, 1, "dim")
+    whole = value_of(given)
+    if whole is None or dim not in (-1, whole.dim() - 1) or not alike(softmax, given):
         return None
     scores, after = _scores(given, dead), _after(softmax, dead)
     if scores is None or after is None or not 2 <= whole.dim() <= MOST_DIMS:
         return None
     dropout, weights, output = after
     value = _value_product(weights[-1], output)
-    if value is None or value[0].node in weights or _value(output).dtype != whole.dtype:
+    if value is None or value[0].node in weights or value_of(output).dtype != whole.dtype:
         return None
     nodes = (*scores.nodes, *weights, output)
     others = [mask.node for mask in scores.masks] + [scaler for scaler, _ in scores.scalers]
@@ -152,7 +140,7 @@ def _scores(node: Node, dead: frozenset[Node]) -> Scores | None:
     if product is not None:
         return replace(product, nodes=(node,))
     for inner, step in _steps(node):
-        before = _scores(inner, dead) if is_node(inner) and _alike(inner, node) else None
+        before = _scores(inner, dead) if is_node(inner) and alike(inner, node) else None
         done = _done(before, step) if before is not None else None
         if done is not None:
             return replace(done, nodes=(*done.nodes, node))
@@ -160,14 +148,14 @@ def _scores(node: Node, dead: frozenset[Node]) -> Scores | None:
 
 
 def _score_product(node: Node) -> Scores | None:
-    name = _name(node)
+    name = op_of(node)
     if name in ("matmul", "bmm"):
-        return _product(_argument(node, 0, "input"), _argument(node, 1, "other" if name == "matmul" else "mat2"))
+        return _product(argument(node, 0, "input"), argument(node, 1, "other" if name == "matmul" else "mat2"))
     if name == "baddbmm":
-        bias = _argument(node, 0, "input")
+        bias = argument(node, 0, "input")
         beta, alpha = node.kwargs.get("beta", 1), node.kwargs.get("alpha", 1)
-        found = _product(_argument(node, 1, "batch1"), _argument(node, 2, "batch2"))
-        if found is None or not _number(alpha) or not _number(beta) or alpha <= 0:
+        found = _product(argument(node, 1, "batch1"), argument(node, 2, "batch2"))
+        if found is None or not is_number(alpha) or not is_number(beta) or alpha <= 0:
             return None
         masks = (Mask("add", bias, float(beta)),) if beta else ()
         return replace(found, scale=float(alpha), masks=masks)
@@ -180,7 +168,7 @@ def _score_product(node: Node) -> Scores | None:
 
 
 def _product(left: Any, right: Any) -> Scores | None:
-    ranks = [_value(factor).dim() if _value(factor) is not None else 0 for factor in (left, right)]
+    ranks = [value_of(factor).dim() if value_of(factor) is not None else 0 for factor in (left, right)]
     if not all(2 <= rank <= MOST_DIMS for rank in ranks):
         return None
     last = ranks[1]
@@ -189,10 +177,10 @@ def _product(left: Any, right: Any) -> Scores | None:
 
 def _value_product(weights: Node, output: Node) -> tuple[Operand, Order] | None:
     """The values, and the order of the output's dimensions."""
-    name = _name(output)
+    name = op_of(output)
     if name in ("matmul", "bmm"):
-        value = _argument(output, 1, "other" if name == "matmul" else "mat2")
-        fits = _argument(output, 0, "input") is weights and _value(value) is not None and _value(value).dim() >= 2
+        value = argument(output, 1, "other" if name == "matmul" else "mat2")
+        fits = argument(output, 0, "input") is weights and value_of(value) is not None and value_of(value).dim() >= 2
         return (Operand(value), None) if fits else None
     if name == "einsum":
         equation, factors = _einsum(output)
@@ -215,8 +203,8 @@ Step = tuple[str, Any, float]
 
 def _steps(node: Node) -> Iterator[tuple[Any, Step]]:
     """What an op may have been done to, and what it then did."""
-    name = _name(node)
-    one, other = _argument(node, 0, "input"), _argument(node, 1, "other")
+    name = op_of(node)
+    one, other = argument(node, 0, "input"), argument(node, 1, "other")
     if name in CASTS:
         yield one, ("none", None, 0.0)
     elif name in ("mul", "div") and "rounding_mode" not in node.kwargs:
@@ -228,17 +216,17 @@ def _steps(node: Node) -> Iterator[tuple[Any, Step]]:
         if name == "add" and not in_place(node):
             yield other, ("add", one, 1.0)
     elif name == "masked_fill":
-        yield one, ("hide", _argument(node, 1, "mask"), _constant(_argument(node, 2, "value")))
+        yield one, ("hide", argument(node, 1, "mask"), constant(argument(node, 2, "value")))
     elif name == "where" and node.op == "call_function":
-        first, second = _argument(node, 1, "input"), _argument(node, 2, "other")
-        yield first, ("show", _argument(node, 0, "condition"), _constant(second))
-        yield second, ("hide", _argument(node, 0, "condition"), _constant(first))
+        first, second = argument(node, 1, "input"), argument(node, 2, "other")
+        yield first, ("show", argument(node, 0, "condition"), constant(second))
+        yield second, ("hide", argument(node, 0, "condition"), constant(first))
 
 
 def _scaling(by: Any, *, divides: bool) -> Step:
-    if _number(by) and by > 0:
+    if is_number(by) and by > 0:
         return "scale", None, 1 / by if divides else float(by)
-    value = _value(by)
+    value = value_of(by)
     if value is not None and value.numel() == 1:
         return "scaler", by, float(divides)
     return "unknown", by, 0.0
@@ -253,7 +241,7 @@ def _done(scores: Scores, step: Step) -> Scores | None:
         return scaled if all(mask.kind == "add" or mask.number <= HIDING for mask in scaled.masks) else None
     if kind == "scaler" and not scores.masks:
         return replace(scores, scalers=(*scores.scalers, (node, bool(number))))
-    tensor = _value(node)
+    tensor = value_of(node)
     if kind == "add" and tensor is not None and tensor.is_floating_point():
         return replace(scores, masks=(*scores.masks, Mask(kind, node, number)))
     if kind in ("hide", "show") and tensor is not None and number <= HIDING:
@@ -266,14 +254,14 @@ def _after(softmax: Node, dead: frozenset[Node]) -> tuple[float, tuple[Node, ...
     dropout, weights = 0.0, [softmax]
     while len(users := _users(weights[-1], dead)) == 1:
         user = users[0]
-        if _name(user) in CASTS and _alike(user, softmax) and _argument(user, 0, "input") is weights[-1]:
+        if op_of(user) in CASTS and alike(user, softmax) and argument(user, 0, "input") is weights[-1]:
             weights.append(user)
-        elif _name(user) == "dropout" and not dropout:
+        elif op_of(user) == "dropout" and not dropout:
             share, training = (
-                _argument(user, 1, "p", 0.5),
-                _argument(user, 2, "training", user.kwargs.get("train", True)),
+                argument(user, 1, "p", 0.5),
+                argument(user, 2, "training", user.kwargs.get("train", True)),
             )
-            if not _number(share):
+            if not is_number(share):
                 return None
             dropout = float(share) if training else 0.0
             weights.append(user)
@@ -310,50 +298,3 @@ def _dead(graph: Any) -> frozenset[Node]:
 
 def _users(node: Node, dead: frozenset[Node]) -> list[Node]:
     return [user for user in node.users if user not in dead]
-
-
-def _alike(one: Node, other: Node) -> bool:
-    """Whether two values have the same shape and type. Shapes that vary are compared as they are written."""
-    first, second = _value(one), _value(other)
-    if first is None or second is None:
-        return False
-    return bool(first.dtype == second.dtype) and [str(n) for n in first.shape] == [str(n) for n in second.shape]
-
-
-def _name(node: Any) -> str:
-    """The op of a node, by one name for all ways to write it; empty: one that means nothing here."""
-    import torch
-
-    if not is_node(node) or node.op not in CALLS:
-        return ""
-    name = name_of_any(node)
-    owners = (torch, torch.nn.functional, operator)
-    known = node.op == "call_method" or any(getattr(owner, name, None) is node.target for owner in owners)
-    return SAME_OP.get(name, name) if known and name in KNOWN else ""
-
-
-def _argument(node: Node, place: int, name: str, otherwise: Any = None) -> Any:
-    return node.args[place] if len(node.args) > place else node.kwargs.get(name, otherwise)
-
-
-def _value(node: Any) -> Any:
-    """The tensor that stands for a node's value; None: it is none."""
-    import torch
-
-    value = node.meta.get("example_value") if is_node(node) else None
-    return value if isinstance(value, torch.Tensor) else None
-
-
-def _constant(given: Any) -> float:
-    """The number that is put in the place of scores; NaN: it is not known."""
-    if _number(given):
-        return float(given)
-    name, tensor = _name(given), _value(given)
-    if tensor is None or tensor.numel() != 1 or name not in ("full", "tensor", "scalar_tensor"):
-        return math.nan
-    number = _argument(given, 1, "fill_value") if name == "full" else _argument(given, 0, "data")
-    return float(number) if _number(number) else math.nan
-
-
-def _number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)

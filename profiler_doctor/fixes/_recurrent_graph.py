@@ -18,6 +18,7 @@ from profiler_doctor.fixes._graph_nodes import (
     name_of_any,
     switches_a_mode,
 )
+from profiler_doctor.fixes._graph_values import argument, value_of
 
 Tensor = Any
 LAYERS = {"lstm_cell": "lstm", "gru_cell": "gru", "rnn_tanh_cell": "rnn_tanh", "rnn_relu_cell": "rnn_relu"}
@@ -82,10 +83,7 @@ def loops(graph: Any) -> list[list[Node]]:
 
 def _is_cell(node: Node) -> bool:
     """Whether a node is a call of torch's own cell, with both biases or none."""
-    import torch
-
-    name = name_of_any(node)
-    own = name in LAYERS and node.op == "call_function" and node.target == getattr(torch, name)
+    own = name_of_any(node) in LAYERS and _is_torchs(node, name_of_any(node))
     return own and not node.kwargs and len(node.args) == ARGUMENTS and (node.args[4] is None) == (node.args[5] is None)
 
 
@@ -172,7 +170,7 @@ def _seen(cell: Node) -> Any:
 
 
 def _alike(inputs: Sequence[Node]) -> bool:
-    values: list[Any] = [node.meta.get("example_value") if is_node(node) else None for node in inputs]
+    values = [value_of(node) for node in inputs]
     return all(value is not None and value.dim() == 2 and value.shape == values[0].shape for value in values)
 
 
@@ -208,14 +206,14 @@ def _whole(graph: Any, inputs: Sequence[Node]) -> Node | None:
         (source, 1, lambda turn: (slice(None), turn)),  # x[:, turn]
     ]
     if is_node(source) and _is_torchs(source, "unbind"):
-        dim = source.args[1] if len(source.args) > 1 else source.kwargs.get("dim", 0)
+        dim = argument(source, 1, "dim", 0)
         ways = [(source.args[0], dim, lambda turn: turn)]
     for whole, dim, row in ways:
-        value: Any = whole.meta.get("example_value") if is_node(whole) else None
+        value = value_of(whole)
         in_order = all(
             node.target is operator.getitem and node.args == (source, row(turn)) for turn, node in enumerate(inputs)
         )
-        if in_order and hasattr(value, "shape") and dim in (0, 1) and value.shape[dim] == len(inputs):
+        if in_order and value is not None and dim in (0, 1) and value.shape[dim] == len(inputs):
             return whole if dim == 0 else graph.call_method("transpose", (whole, 0, 1))
     return None
 
@@ -249,7 +247,7 @@ def _is_torchs(node: Node, name: str) -> bool:
 def _along(stack: Node) -> int:
     """The dimension of torch.stack; -1: the tensors are given in another way."""
     given = stack.args and isinstance(stack.args[0], list | tuple) and "out" not in stack.kwargs
-    dim = stack.args[1] if len(stack.args) > 1 else stack.kwargs.get("dim", 0)
+    dim = argument(stack, 1, "dim", 0)
     return dim if given and isinstance(dim, int) else -1
 
 

@@ -25,7 +25,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from profiler_doctor.analyzer.facts import JaxFacts
+from profiler_doctor.analyzer.jax_facts import JaxFacts
 from profiler_doctor.analyzer.kinds import Edit, Has, Limits, Rule, Sighting, Threshold
 from profiler_doctor.analyzer.measures.places import places
 from profiler_doctor.analyzer.measures.window import used_steps

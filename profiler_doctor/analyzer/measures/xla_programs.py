@@ -23,17 +23,20 @@ OPERATION = "hlo_op"
 
 COMPILED = re.compile(r"backend_compile(_and_load)?$|lower_sharding_computation$")
 """What JAX calls its work on a program that is not there yet: writing it for XLA, and XLA's own."""
+SHARED = "backend_compile"
+"""Of these the one that dynamo gives a phase of its own, too."""
 CALLED = re.compile(r"PjitFunction\((?P<name>.+)\)$")
 """What JAX calls the call of a compiled function; its own operations are such functions too."""
-
-OWN = re.compile(r"lower_sharding_computation$|backend_compile_and_load$|PjitFunction\(|\w*Executable::ExecuteHelper")
-"""Names that only JAX and XLA give: dynamo calls a phase of its own `backend_compile`, too."""
 
 
 @measure
 def by_jax(trace: Trace) -> bool:
     """Whether JAX or XLA made this trace, by its names."""
-    return bool(trace.events.matching_names(OWN.match).any())
+    return bool(trace.events.matching_names(_is_jaxs_own).any())
+
+
+def _is_jaxs_own(name: str) -> bool:
+    return bool(CALLED.match(name) or STARTED.match(name) or (COMPILED.match(name) and name != SHARED))
 
 
 @measure

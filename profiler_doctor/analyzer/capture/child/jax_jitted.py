@@ -23,7 +23,8 @@ JITTED = "jitted"
 """The token of a call of a compiled function, where calls of one are steps."""
 MAX_WRAPPERS = 8
 """Functions around functions that are looked through for the user's own."""
-NAMELESS = "<lambda>"
+NAMELESS, UNNAMED = "<lambda>", "a function without a name"
+"""What Python calls one, and a sentence."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,7 @@ class Function:
     @staticmethod
     def derived(maker: str, code: CodeType) -> Function:
         """What `jax.grad`, or another such maker, makes of the function of this code."""
-        name = "a function without a name" if code.co_name == NAMELESS else code.co_name
+        name = UNNAMED if code.co_name == NAMELESS else code.co_name
         return Function(f"{maker}({name})", short(code.co_filename), code.co_firstlineno)
 
 
@@ -166,4 +167,4 @@ def _importing(maker: Any) -> bool:
 
 
 def _called(name: str) -> str:
-    return "a function without a name" if name == NAMELESS else f"{name}()"
+    return UNNAMED if name == NAMELESS else f"{name}()"

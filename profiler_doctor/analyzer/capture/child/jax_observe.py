@@ -24,7 +24,8 @@ from profiler_doctor.analyzer.capture.child.observe import FEWEST_WITH_A_COLD_ON
 from profiler_doctor.analyzer.capture.child.own_code import short
 from profiler_doctor.analyzer.capture.child.session import Session
 from profiler_doctor.analyzer.capture.child.steptimes import StepTimes, Stopwatch
-from profiler_doctor.analyzer.facts import Facts, JaxFacts, RootFacts, SampleLoopFacts
+from profiler_doctor.analyzer.facts import Facts, RootFacts
+from profiler_doctor.analyzer.jax_facts import JaxFacts, SampleLoopFacts
 from profiler_doctor.analyzer.kinds import Root
 
 TIMED_BEFORE = 3
